@@ -1,8 +1,6 @@
 //! Tests of what `advise` says about the thing that failed: a server that fails and comes back, and
 //! jobs that have been held for longer than anything learned.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use crate::place::{LOG_TEXT, Place};
@@ -15,52 +13,57 @@ const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
 /// Owners of the jobs that use the server. The last job stays held.
 const OWNERS: [&str; 4] = ["ada", "bob", "cy", "ada"];
 
+/// Returns an event of the only job of `cluster`.
+fn event(cluster: usize, second: usize, number: u16, text: &str) -> String {
+    format!("{number:03} ({cluster}.000.000) 11/21 02:26:{second} {text}\n...\n")
+}
+
+/// Returns the submission of a job at second 20, and its ad with the attributes in `more`.
+fn submission(cluster: usize, owner: &str, more: &str) -> String {
+    let ad = format!(
+        "Job ad information event triggered.\nGlobalJobId = \"localhost#{cluster}.0#1795227980\"\nOwner = \"{owner}\"\n\
+         {more}TriggerEventTypeNumber = 0"
+    );
+    let host = "Job submitted from host: <127.0.0.1:9618?alias=localhost>";
+    event(cluster, 20, 0, host) + &event(cluster, 20, 28, &ad)
+}
+
+/// Returns the submission of a job and its hold at second 25, because the server fails for its input.
+fn held_job(job: usize) -> String {
+    let cluster = 90_000 + job;
+    let url = format!("https://fs1.example.edu/in/part{job}.dat");
+    let held = format!(
+        "Job was held.\n\tTransfer input files failure at execution point slot1@node using protocol https. \
+         Details: {url}: server returned 503 Service Unavailable ( URL file = {url} )|\n\tCode 13 Subcode 256"
+    );
+    let executing = "Job executing on host: <10.0.0.2:1>";
+    submission(cluster, OWNERS[job], "")
+        + &event(cluster, 22, 1, executing)
+        + &event(cluster, 25, 12, &held)
+}
+
 /// Events of jobs 90000.0 to 90003.0 just after the bundled log: a server fails for all of them,
 /// and then three get past it.
 fn server_log() -> String {
-    let mut log = String::new();
-    let mut add = |second: usize, number: u16, job: usize, text: &str| {
-        let cluster = 90_000 + job;
-        write!(
-            log,
-            "{number:03} ({cluster}.000.000) 11/21 02:26:{second} {text}\n...\n"
-        )
-        .expect("written");
-    };
-    for (job, owner) in OWNERS.iter().enumerate() {
-        let url = format!("https://fs1.example.edu/in/part{job}.dat");
-        add(
-            20,
-            0,
-            job,
-            "Job submitted from host: <127.0.0.1:9618?alias=localhost>",
-        );
-        let ad = format!(
-            "Job ad information event triggered.\nGlobalJobId = \"localhost#{}.0#1795227980\"\nOwner = \"{owner}\"\nTriggerEventTypeNumber = 0",
-            90_000 + job
-        );
-        add(20, 28, job, &ad);
-        add(22, 1, job, "Job executing on host: <10.0.0.2:1>");
-        let held = format!(
-            "Job was held.\n\tTransfer input files failure at execution point slot1@node using protocol https. \
-             Details: {url}: server returned 503 Service Unavailable ( URL file = {url} )|\n\tCode 13 Subcode 256"
-        );
-        add(25, 12, job, &held);
+    let mut log: String = (0..OWNERS.len()).map(held_job).collect();
+    let released = "Job was released.\n\tvia condor_release (by user ada)";
+    let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
+    for job in 0..3 {
+        log += &event(90_000 + job, 40, 13, released);
+        log += &event(90_000 + job, 42, 1, "Job executing on host: <10.0.0.2:1>");
     }
     for job in 0..3 {
-        add(
-            40,
-            13,
-            job,
-            "Job was released.\n\tvia condor_release (by user ada)",
-        );
-        add(42, 1, job, "Job executing on host: <10.0.0.2:1>");
-    }
-    for job in 0..3 {
-        let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
-        add(58, 5, job, ended);
+        log += &event(90_000 + job, 58, 5, ended);
     }
     log
+}
+
+/// Returns the events of a job that is never held. It reads `inputs` from second 40 on.
+fn reading_job(cluster: usize, inputs: &str) -> String {
+    let attribute = format!("TransferInput = \"{inputs}\"\n");
+    submission(cluster, "bob", &attribute)
+        + &event(cluster, 40, 40, "Started transferring input files")
+        + &event(cluster, 42, 1, "Job executing on host: <10.0.0.2:1>")
 }
 
 /// Returns the answer on one job, with its reasons in one text.
@@ -90,12 +93,13 @@ fn state_of_the_failed_thing_is_shown() {
         "successes_since": 3,
         "owners_since": 3,
         "success_lower": 0.1_f64.powf(1.0 / 3.0),
+        "reads_since": 0,
     });
     let (held, text) = answer(&place, "EventLog", "90003.0");
     assert_eq!(held["state"], state);
     assert_eq!(held["action"], "release");
     for reason in [
-        "3 of 3 jobs with this cause got past it since 2026-11-21 02:26:25 UTC: with 90 % confidence, at least 46 % do",
+        "3 of 3 jobs got past this cause since 2026-11-21 02:26:25 UTC: with 90 % confidence, at least 46 % do",
         "; fs1.example.edu: last failure 2026-11-21 02:26:25 UTC, 3 successes since, of 3 owners\n",
     ] {
         assert!(text.contains(reason), "{text}");
@@ -124,4 +128,32 @@ fn state_of_the_failed_thing_is_shown() {
         (&json!("fix"), &json!("rule"))
     );
     assert!(!text.contains("no job in this log"), "{text}");
+}
+
+#[test]
+fn jobs_that_were_never_held_count_if_their_ads_name_their_inputs() {
+    let place = Place::with_log();
+    place.write("run.yaml", CONFIG);
+    place.stdout("run run.yaml");
+    let asked = |inputs: &[&str]| {
+        let readers = (91_000..).zip(inputs);
+        let readers: String = readers
+            .map(|(at, inputs)| reading_job(at, inputs))
+            .collect();
+        place.write("EventLog", &(LOG_TEXT.clone() + &held_job(3) + &readers));
+        answer(&place, "EventLog", "90003.0")
+    };
+
+    let same = "https://fs1.example.edu/in/part3.dat";
+    let (released, text) = asked(&[same, &format!("{same},/home/bob/a.dat")]);
+    assert_eq!(released["action"], "release", "{text}");
+    assert!(text.contains("2 of 2 jobs got past this cause"), "{text}");
+
+    let (held, text) = asked(&["https://fs1.example.edu/in/other.dat"; 2]);
+    assert_ne!(held["action"], "release", "{text}");
+    assert_eq!(held["state"]["reads_since"], 2);
+    assert!(
+        text.contains("no success since, but 2 jobs that were not held read from it"),
+        "{text}"
+    );
 }

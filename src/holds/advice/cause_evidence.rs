@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::answers::{CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, ThingState};
+use crate::answers::{
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, TRANSFER_INPUT, ThingState,
+};
 
 /// Number of held jobs of a cause from which on two of them are probes.
 pub(super) const HELD_FOR_TWO_PROBES: usize = 6;
@@ -99,7 +101,7 @@ pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
 /// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
 /// directory fails, or else the named file, or else the cluster and the reason.
 pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
-    let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
+    let is_of_origin = hold.code == 12 || hold.code == TRANSFER_INPUT && hold.subcode >= 256;
     if is_of_origin && hold.causes.names_file() {
         CauseKind::Origin
     } else {

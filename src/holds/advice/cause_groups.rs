@@ -461,6 +461,7 @@ mod tests {
                 successes_since,
                 owners_since: 0,
                 success_lower: None,
+                reads_since: 0,
             }))
         };
         advice[0].state = state(1);

@@ -228,10 +228,10 @@ fn successes_words(state: &ThingState) -> Option<String> {
     let since = output::utc_time(state.last_failure_ms);
     let count = state.successes_since;
     Some(match count {
-        1 => format!("1 job with this cause got past it since {since}, and none has failed since"),
+        1 => format!("1 job got past this cause since {since}, and none has failed since"),
         // Rounded down, because it is a lower bound.
         _ => format!(
-            "{count} of {count} jobs with this cause got past it since {since}: with 90 % confidence, at least {:.0} % do",
+            "{count} of {count} jobs got past this cause since {since}: with 90 % confidence, at least {:.0} % do",
             (100.0 * lower).floor()
         ),
     })
@@ -240,7 +240,7 @@ fn successes_words(state: &ThingState) -> Option<String> {
 /// States that other jobs of the cluster started their program.
 fn cluster_words(started: usize) -> String {
     format!(
-        "{} of its cluster started the same program since then, and succeeded",
+        "{} of its cluster started the same program since the last failure, and succeeded",
         output::counted(started, "other job")
     )
 }
@@ -566,6 +566,7 @@ mod tests {
             is_probe: true,
             recovered: 10,
             started_in_cluster: 0,
+            origin_reads: 0,
             awaits_outcome: false,
             failed_just_now: false,
             holds_for_code: 1,
@@ -578,6 +579,7 @@ mod tests {
                 successes_since,
                 owners_since: 0,
                 success_lower: Some(success_lower),
+                reads_since: 0,
             })
         };
         let reasons =
@@ -590,7 +592,7 @@ mod tests {
             state: state(10, 0.794),
             ..AnswerNotes::default()
         };
-        let bound = "10 of 10 jobs with this cause got past it since 2026-11-21 02:26:06 UTC: with 90 % confidence, at least 79 % do";
+        let bound = "10 of 10 jobs got past this cause since 2026-11-21 02:26:06 UTC: with 90 % confidence, at least 79 % do";
         assert_eq!(reasons(&of_ten), format!("{bound}; {odds}"));
         let of_one = AnswerNotes {
             state: state(1, 0.1),
@@ -623,7 +625,7 @@ mod tests {
     fn successes_of_the_cluster_are_the_reason_of_a_release() {
         assert_eq!(
             cluster_words(2),
-            "2 other jobs of its cluster started the same program since then, and succeeded"
+            "2 other jobs of its cluster started the same program since the last failure, and succeeded"
         );
         assert!(cluster_words(1).starts_with("1 other job of its cluster started"));
     }

@@ -13,7 +13,7 @@ use super::cause_evidence::{
 use super::codes::{HoldRule, code_rule, reason_names_file};
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, PastHold, RecoveryRecord, RuleRecord, ThingState,
+    LimitPair, PastHold, RecoveryRecord, RuleRecord, TRANSFER_INPUT, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -81,6 +81,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) recovered: usize,
     /// The latter alone.
     pub(crate) started_in_cluster: usize,
+    /// First runs of jobs that read other files of its origin since the last failure there.
+    pub(crate) origin_reads: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub(crate) awaits_outcome: bool,
     /// True if a job failed for the cause so recently that a probe would hardly find another state.
@@ -303,7 +305,7 @@ pub(crate) fn held_evidence(
     let kinds: Vec<CauseKind> = holds
         .iter()
         .zip(&started)
-        .map(|(&index, &started)| asked_kind(&history.holds[index], started))
+        .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
@@ -327,6 +329,7 @@ pub(crate) fn held_evidence(
             cause: cause_key,
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
+            origin_reads: cause.state.map_or(0, |state| state.reads_since),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
             failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
@@ -342,14 +345,20 @@ pub(crate) fn held_evidence(
     })
 }
 
-/// Returns the kind of cause that an answer about `hold` is for. Where `started` other jobs of its
-/// cluster started the program, it needs no probe of the same program in other clusters.
-fn asked_kind(hold: &PastHold, started: usize) -> CauseKind {
+/// Returns the kind of cause that an answer about hold `index` is for. Where `started` other jobs of
+/// its cluster started the program, it needs no probe of the same program in other clusters. Where
+/// others got its input file, it needs none of other files of the origin.
+fn asked_kind(history: &HoldHistory<'_>, index: usize, started: usize, asked_ms: i64) -> CauseKind {
     if started >= RECOVERED_WITHOUT_ODDS {
-        CauseKind::ClusterReason
-    } else {
-        probe_kind(hold)
+        return CauseKind::ClusterReason;
     }
+    let hold = &history.holds[index];
+    let state = ThingState::known(history, CauseKind::File, hold, asked_ms);
+    let passes = state.map_or(0, |state| state.successes_since);
+    if hold.code == TRANSFER_INPUT && passes >= RECOVERED_WITHOUT_ODDS {
+        return CauseKind::File;
+    }
+    probe_kind(hold)
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -494,14 +503,19 @@ fn success_answer(
         return release(AnswerFirmness::Probable);
     }
     let held = evidence.held_for_cause;
+    // The origin answers others again, though perhaps it lacks this file.
+    let answers = evidence.origin_reads >= RECOVERED_WITHOUT_ODDS;
     // One run is about all jobs of the cause, so they get one answer. Where this log knows nothing,
     // the run teaches more than the odds of other access points do.
     let pays = evidence.is_new_cause
+        || answers
         || evidence.best_of_cause
             >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     let may_pass = is_passing || !evidence.has_outcomes || evidence.is_new_cause;
-    let is_due =
-        !evidence.failed_just_now || evidence.recovered > 0 || evidence.best_of_cause >= TRY_FROM;
+    let is_due = !evidence.failed_just_now
+        || answers
+        || evidence.recovered > 0
+        || evidence.best_of_cause >= TRY_FROM;
     if held >= 2 && may_pass && pays && is_due {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
@@ -558,8 +572,10 @@ fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answers::learned_test_answers;
     use crate::answers::test_log::{TestLog, log_with_outages};
     use crate::test_config::TestConfig;
+    use htcondor_eventlog::InputFile;
 
     fn limit(probability: f64) -> Option<AnswerThreshold> {
         Some(AnswerThreshold {
@@ -618,6 +634,7 @@ mod tests {
             failed_just_now: false,
             recovered: 0,
             started_in_cluster: 0,
+            origin_reads: 0,
             holds_for_code: 1,
             is_beyond_learned: false,
         }
@@ -731,6 +748,49 @@ mod tests {
         assert_eq!(answer(failed(0.3, 0)), (HoldAction::Later, POSSIBLE));
         assert_eq!(answer(failed(0.3, 1)), (HoldAction::Probe, None));
         assert_eq!(answer(failed(0.6, 0)), (HoldAction::Probe, None));
+    }
+
+    #[test]
+    fn cause_is_probed_once_others_read_from_its_origin() {
+        let failed = |later, origin_reads| HeldEvidence {
+            failed_just_now: true,
+            held_for_cause: 4,
+            origin_reads,
+            ..evidence(0.01, later)
+        };
+        assert_eq!(answer(failed(0.7, 1)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(failed(0.7, 2)), (HoldAction::Probe, None));
+        assert_eq!(
+            answer(failed(0.1, 9)).0,
+            HoldAction::Fix,
+            "it lacks the file"
+        );
+    }
+
+    /// Other jobs that read the very file of a held job outweigh a failure of another file of its origin.
+    #[test]
+    fn readers_of_a_file_show_that_its_fault_has_passed() {
+        let mut log = log_with_outages(3);
+        let held_s = 13_000;
+        log.add_held(7, held_s);
+        let asked = |log: &TestLog| {
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let learned = learned_test_answers();
+            let asked_ms = (held_s + 60) * 1000;
+            let holds = history.held_at(asked_ms);
+            let found = held_evidence(&history, &learned.model, &holds, asked_ms);
+            found.expect("evidence").holds[0]
+        };
+        let before = asked(&log);
+        assert_eq!(before.cause.0, CauseKind::Origin as u8);
+        assert_ne!(answer(before).0, HoldAction::Release);
+        for at in 0..2 {
+            log.add_reader(InputFile { file: 7, origin: 7 }, held_s + 20 + at);
+        }
+        let after = asked(&log);
+        assert_eq!((after.cause.0, after.recovered), (CauseKind::File as u8, 2));
+        assert_eq!(answer(after), (HoldAction::Release, PROBABLE));
     }
 
     #[test]

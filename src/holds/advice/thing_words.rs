@@ -53,7 +53,15 @@ pub fn state_words(state: &ThingState, last_failure: &str) -> String {
         0 => String::new(),
         owners => format!(", of {}", output::counted(owners, "owner")),
     };
-    format!("last failure {last_failure}, {successes} since{owners}")
+    let reads = match state.reads_since {
+        0 => String::new(),
+        1 => ", but 1 job that was not held read from it".to_owned(),
+        MAX_SUCCESSES.. => {
+            format!(", but at least {MAX_SUCCESSES} jobs that were not held read from it")
+        }
+        count => format!(", but {count} jobs that were not held read from it"),
+    };
+    format!("last failure {last_failure}, {successes} since{owners}{reads}")
 }
 
 #[cfg(test)]
@@ -89,6 +97,7 @@ mod tests {
             successes_since,
             owners_since,
             success_lower: None,
+            reads_since: 0,
         };
         let words = |successes, owners| state_words(&state(successes, owners), "23:14");
         assert_eq!(words(0, 0), "last failure 23:14, no success since");

@@ -196,6 +196,7 @@ mod tests {
             successes_since: 3,
             owners_since: 2,
             success_lower: Some(0.46),
+            reads_since: 0,
         };
         let why = |reason: Option<&str>| {
             let held = JobAdvice {

@@ -89,6 +89,11 @@ impl CauseKeys {
         CauseKeys(CauseKind::ALL.map(|kind| key(kind, job, hold)))
     }
 
+    /// Returns the key of holds of kind `kind` whose cause has only a name, with the hash `name`.
+    pub(super) fn of_name(kind: CauseKind, name: u32) -> u64 {
+        of_names(kind, &[name])
+    }
+
     /// Returns the key of one kind.
     pub(crate) fn get(&self, kind: CauseKind) -> u64 {
         self.0[kind as usize]
@@ -117,10 +122,6 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
     let template = job.history.value[hold].cast_unsigned();
     let facts = job.hold_facts(hold);
     let cluster = u64::from(job.ap) << 32 | u64::from(job.cluster.cast_unsigned());
-    let of_names = |names: &[u32]| match names {
-        names if names.iter().all(|&name| name == 0) => NO_KEY,
-        names => hashed(kind, names.iter().map(|&name| u64::from(name))),
-    };
     let owned = |key: u64| match (job.owner, key) {
         (0, _) | (_, NO_KEY) => NO_KEY,
         (owner, key) => hashed(kind, [owner, key]),
@@ -133,13 +134,21 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
         CauseKind::OwnerCode => owned(code_key),
         CauseKind::Template => hashed(kind, [code_key, template.into()]),
         CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
-        CauseKind::Origin => of_names(&[facts.origin]),
-        CauseKind::OwnerOrigin => owned(of_names(&[facts.origin])),
-        CauseKind::File => of_names(&[facts.file]),
+        CauseKind::Origin => of_names(kind, &[facts.origin]),
+        CauseKind::OwnerOrigin => owned(of_names(kind, &[facts.origin])),
+        CauseKind::File => of_names(kind, &[facts.file]),
         CauseKind::ClusterReason => hashed(kind, [cluster, code_key, facts.reason.into()]),
-        CauseKind::Batch => owned(of_names(&[job.names.batch, job.names.dag_node])),
-        CauseKind::Host => of_names(&[execution_host_before(job, hold).host]),
+        CauseKind::Batch => owned(of_names(kind, &[job.names.batch, job.names.dag_node])),
+        CauseKind::Host => of_names(kind, &[execution_host_before(job, hold).host]),
     }
+}
+
+/// Hashes `names` to a key, or to [`NO_KEY`] if none is known.
+fn of_names(kind: CauseKind, names: &[u32]) -> u64 {
+    if names.iter().all(|&name| name == 0) {
+        return NO_KEY;
+    }
+    hashed(kind, names.iter().map(|&name| u64::from(name)))
 }
 
 /// Hashes `parts` to a key other than [`NO_KEY`].

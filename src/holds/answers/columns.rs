@@ -148,6 +148,7 @@ impl AskedMoment {
             outcomes,
             successes: successes_so_far,
             passes,
+            ..
         } = known;
         let successes_until = |end: usize| match end {
             0 => 0,

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
+use super::input_runs::{InputRun, input_runs};
 use super::past_hold::{PastHold, past_holds};
 use poolcast_events::EventStore;
 use poolcast_tensors::{
@@ -24,10 +25,12 @@ pub(crate) struct LentOutcome {
     pub(crate) job: u32,
 }
 
-/// A job that got past the point of its hold. Sorts by the time at which that was known.
+/// A job that got past the point at which another was held, or itself. Sorts by the time at which
+/// that was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pass {
     pub(crate) known_ms: i64,
+    /// Time of the release, or of the transfer of the file if the job was not held.
     pub(crate) released_ms: i64,
     pub(crate) owner: u64,
 }
@@ -51,6 +54,8 @@ struct CauseIndex {
     /// For each outcome, the number of successes of its cause so far.
     successes: Vec<u32>,
     passes: GroupedList<Pass>,
+    /// First runs of jobs that read the file, or a file of the origin.
+    reads: GroupedList<Pass>,
     lent: GroupedList<LentOutcome>,
     lent_successes: GroupedList<LentOutcome>,
     releases: GroupedList<DatedRelease>,
@@ -67,8 +72,10 @@ pub(crate) struct KnownCause<'a> {
     pub(crate) outcomes: &'a [DatedOutcome],
     /// For each outcome, the number of successes so far.
     pub(crate) successes: &'a [u32],
-    /// Jobs that got past the point of their hold.
+    /// Jobs that got past the point of their hold. For a file, also first runs of jobs that read it.
     pub(crate) passes: &'a [Pass],
+    /// First runs of jobs that read a file of the origin.
+    pub(crate) reads: &'a [Pass],
 }
 
 impl KnownCause<'_> {
@@ -97,7 +104,7 @@ impl<'a> HoldHistory<'a> {
         let (pool, holds) = rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
         let causes = CauseKind::ALL
             .par_iter()
-            .map(|&kind| CauseIndex::new(&holds, kind))
+            .map(|&kind| CauseIndex::new(store, &holds, kind))
             .collect();
         let cluster_runs = ClusterRuns::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
@@ -160,13 +167,15 @@ impl<'a> HoldHistory<'a> {
         let (held, ended) = (index.held.of(group), index.ended.of(group));
         let (outcomes, passes) = (index.outcomes.of(group), index.passes.of(group));
         let decided = outcomes.partition_point(|outcome| outcome.decided_ms() <= time_ms);
-        let passed = passes.partition_point(|pass| pass.known_ms <= time_ms);
+        let known = |passes: &'_ [Pass]| passes.partition_point(|pass| pass.known_ms <= time_ms);
+        let reads = index.reads.of(group);
         KnownCause {
             held: &held[..until(held)],
             ended: &ended[..until(ended)],
             outcomes: &outcomes[..decided],
             successes: &index.successes[index.outcomes.range(group)][..decided],
-            passes: &passes[..passed],
+            passes: &passes[..known(passes)],
+            reads: &reads[..known(reads)],
         }
     }
 
@@ -217,7 +226,7 @@ impl<'a> HoldHistory<'a> {
 }
 
 impl CauseIndex {
-    fn new(holds: &[PastHold], kind: CauseKind) -> CauseIndex {
+    fn new(store: &EventStore, holds: &[PastHold], kind: CauseKind) -> CauseIndex {
         let (groups, group_of) =
             KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
         let mut held = Vec::with_capacity(holds.len());
@@ -251,6 +260,21 @@ impl CauseIndex {
             }));
             lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
         }
+
+        let runs = match kind {
+            CauseKind::File | CauseKind::Origin => input_runs(store, holds, kind),
+            _ => Vec::new(),
+        };
+        let reads: Vec<(Pass, u32)> = runs
+            .iter()
+            .map(|(run, index)| (pass_of_run(run), *index))
+            .collect();
+        // Who reads one file can read it whatever job that is. An origin may have it, and not another.
+        if kind == CauseKind::File {
+            passes.extend(&reads);
+            lent.extend(runs.iter().map(|(run, index)| (lent_by_run(run), *index)));
+        }
+
         let count = groups.count();
         let is_success = |(lent, _): &&(LentOutcome, u32)| lent.outcome.is_success();
         let successes: Vec<(LentOutcome, u32)> = lent.iter().filter(is_success).copied().collect();
@@ -261,6 +285,7 @@ impl CauseIndex {
             successes: successes_so_far(&outcomes),
             outcomes,
             passes: GroupedList::new(count, &group_of, &passes),
+            reads: GroupedList::new(count, &group_of, &reads),
             lent: GroupedList::new(count, &group_of, &lent),
             lent_successes: GroupedList::new(count, &group_of, &successes),
             releases: GroupedList::new(count, &group_of, &releases),
@@ -285,4 +310,22 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
         job,
     });
     [Some(begun), released].into_iter().flatten()
+}
+
+fn pass_of_run(run: &InputRun) -> Pass {
+    Pass {
+        known_ms: run.began_ms,
+        released_ms: run.read_ms,
+        owner: run.owner,
+    }
+}
+
+/// Returns the outcome that `run` lends to the holds for its input file: had they been released then,
+/// they would have got the file, too.
+fn lent_by_run(run: &InputRun) -> LentOutcome {
+    LentOutcome {
+        at_ms: run.read_ms,
+        outcome: DatedOutcome::new(run.began_ms, true),
+        job: run.job,
+    }
 }

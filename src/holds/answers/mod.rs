@@ -9,6 +9,7 @@ mod cluster_runs;
 mod columns;
 mod contribution;
 mod hold_history;
+mod input_runs;
 mod learned_age;
 mod learned_answers;
 mod past_hold;
@@ -31,6 +32,7 @@ pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
 pub use hold_history::HoldHistory;
+pub(crate) use input_runs::TRANSFER_INPUT;
 pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;

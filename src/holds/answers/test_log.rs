@@ -1,11 +1,11 @@
 //! Small logs for tests: jobs that use a file on a server, which fails and comes back.
 
 use htcondor_eventlog::{
-    ABORTED, DecidedBy, EXECUTE, EventFacts, HELD, HoldFacts, JobEvent, RELEASED, SUBMIT,
-    TERMINATED,
+    ABORTED, DecidedBy, EXECUTE, EventFacts, FILE_TRANSFER, HELD, HoldFacts, InputFile, JobAd,
+    JobEvent, RELEASED, ResourceRequest, SUBMIT, SubmissionNames, TERMINATED,
 };
 use poolcast_events::EventStore;
-use test_stores::store_of;
+use test_stores::store_with_ads;
 
 /// An event of a job: second, number, and the hash of the file that a hold names.
 type Event = (i64, u16, u32);
@@ -14,6 +14,7 @@ type Event = (i64, u16, u32);
 #[derive(Debug, Default)]
 pub(crate) struct TestLog {
     events: Vec<JobEvent>,
+    ads: Vec<JobAd>,
     jobs: i32,
 }
 
@@ -81,8 +82,34 @@ impl TestLog {
         ])
     }
 
+    /// Adds a job that is never held. It gets `input` from `read_s` on, begins two seconds later, and
+    /// succeeds.
+    pub(crate) fn add_reader(&mut self, input: InputFile, read_s: i64) {
+        let cluster = self.add(&[
+            (read_s - 9, SUBMIT, 0),
+            (read_s, FILE_TRANSFER, 0),
+            (read_s + 2, EXECUTE, 0),
+            (read_s + 20, TERMINATED, 0),
+        ]);
+        self.add_ad(cluster, vec![input]);
+    }
+
+    /// Adds the ad of the job of `cluster`, which reads `inputs`.
+    pub(crate) fn add_ad(&mut self, cluster: i32, inputs: Vec<InputFile>) {
+        self.ads.push(JobAd {
+            cluster,
+            proc: 0,
+            schedd: None,
+            submit_s: 0,
+            owner: Some("ada".to_owned()),
+            request: ResourceRequest::default(),
+            names: SubmissionNames::default(),
+            inputs,
+        });
+    }
+
     pub(crate) fn store(&self) -> EventStore {
-        store_of(&self.events)
+        store_with_ads(&self.events, &self.ads)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The state of a thing that held jobs name: the latest outcomes of all jobs that were held for it.
+//! The state of a thing that held jobs name: the latest outcomes of all jobs that were held for it, and
+//! of others that read from it.
 
 use serde::Serialize;
 
@@ -33,7 +34,7 @@ impl From<CauseKind> for ThingKind {
     }
 }
 
-/// The latest outcomes of all jobs that were held for one thing.
+/// The latest outcomes of all jobs that were held for one thing, or that read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ThingState {
     /// The kind of the thing.
@@ -41,13 +42,16 @@ pub struct ThingState {
     /// Time of the last hold for the thing, or of the last failure of a job that was held for it,
     /// epoch ms.
     pub last_failure_ms: i64,
-    /// Jobs that were released since then, and got past the point of their hold: at most
-    /// [`MAX_SUCCESSES`].
+    /// Jobs that were released since then, and got past the point of their hold, and first runs of
+    /// other jobs that read the same file: at most [`MAX_SUCCESSES`].
     pub successes_since: usize,
     /// Known owners of these jobs.
     pub owners_since: usize,
     /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
     pub success_lower: Option<f64>,
+    /// First runs of jobs that read other files of the origin since then: at most [`MAX_SUCCESSES`]. They
+    /// show that it answers, and not that it has this file.
+    pub reads_since: usize,
 }
 
 impl ThingState {
@@ -60,25 +64,35 @@ impl ThingState {
         asked_ms: i64,
     ) -> Option<ThingState> {
         let known = history.known_cause(kind, &hold.causes, asked_ms);
-        if known.outcomes.is_empty() && known.passes.is_empty() {
+        if known.outcomes.is_empty() && known.passes.is_empty() && known.reads.is_empty() {
             return None;
         }
         let since_ms = known.last_failure_ms()?;
 
-        let latest = known.passes.iter().rev();
-        let successes: Vec<&Pass> = latest
-            .take_while(|pass| pass.known_ms > since_ms)
-            .take(MAX_SUCCESSES)
-            .filter(|pass| pass.released_ms >= since_ms)
-            .collect();
+        let successes = latest_passes(known.passes, since_ms);
+        let reads_since = match kind {
+            CauseKind::Origin => latest_passes(known.reads, since_ms).len(),
+            _ => 0,
+        };
         Some(ThingState {
             kind: kind.into(),
             last_failure_ms: since_ms,
             successes_since: successes.len(),
             owners_since: known_owners(&successes),
             success_lower: success_lower(successes.len()),
+            reads_since,
         })
     }
+}
+
+/// Returns the latest of the sorted `passes` that began after `since_ms`.
+fn latest_passes(passes: &[Pass], since_ms: i64) -> Vec<&Pass> {
+    let latest = passes.iter().rev();
+    latest
+        .take_while(|pass| pass.known_ms > since_ms)
+        .take(MAX_SUCCESSES)
+        .filter(|pass| pass.released_ms >= since_ms)
+        .collect()
 }
 
 fn known_owners(successes: &[&Pass]) -> usize {

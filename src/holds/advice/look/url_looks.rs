@@ -8,9 +8,7 @@ use super::looks::{LookPlan, add_look};
 use crate::advice::action::{AnswerFirmness, HoldAction};
 use crate::advice::job_advice::{AdviceGround, JobAdvice};
 use crate::advice::shared_text::SharedText;
-
-/// The hold code of a failed transfer of input files.
-const TRANSFER_INPUT: i32 = 13;
+use crate::answers::TRANSFER_INPUT;
 
 /// Maximum number of addresses that are asked for.
 const MAX_ADDRESSES: usize = 20;

@@ -1,0 +1,175 @@
+//! First runs of jobs that read what others are held for. A run begins once all input files of the job
+//! have arrived, so it shows that the file can be read again, or that its origin answers.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::cause_kind::{CauseKeys, CauseKind};
+use super::past_hold::PastHold;
+use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
+use poolcast_events::{EventStore, JobHistory};
+use poolcast_tensors::NO_KEY;
+
+/// Code of holds because an input file did not arrive.
+pub(crate) const TRANSFER_INPUT: i32 = 13;
+/// Subcodes for a file that its owner may not read: `EPERM` and `EACCES`. Others may.
+const NOT_PERMITTED: [i32; 2] = [1, 13];
+
+/// The first run of a job that was not held before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InputRun {
+    /// Earliest time at which its input files were read, epoch ms.
+    pub(super) read_ms: i64,
+    /// Time at which the run began, epoch ms.
+    pub(super) began_ms: i64,
+    /// Index of the job.
+    pub(super) job: u32,
+    /// Salted hash of the owner; 0 if unknown.
+    pub(super) owner: u64,
+}
+
+/// Runs that read what holds are for, each with the index of one of these holds.
+pub(super) type RunsOfHolds = Vec<(InputRun, u32)>;
+
+/// Returns the runs that read a file which `holds` are for, or, for [`CauseKind::Origin`], any file of
+/// its origin.
+pub(super) fn input_runs(store: &EventStore, holds: &[PastHold], kind: CauseKind) -> RunsOfHolds {
+    let mut hold_of_key: HashMap<u64, u32> = HashMap::new();
+    for (hold, index) in holds.iter().zip(0..) {
+        let key = hold.causes.get(kind);
+        if hold.code == TRANSFER_INPUT && key != NO_KEY {
+            hold_of_key.insert(key, index);
+        }
+    }
+
+    let jobs = store.jobs();
+    let read_by = |job: usize| -> Vec<u32> {
+        let keys = jobs.inputs(job).map(|input| key_of(kind, input));
+        let mut read: Vec<u32> = keys
+            .filter_map(|key| hold_of_key.get(&key).copied())
+            .collect();
+        read.sort_unstable();
+        read.dedup();
+        read
+    };
+    let runs_of_job = |index: usize| -> RunsOfHolds {
+        let read = read_by(index);
+        if read.is_empty() {
+            return RunsOfHolds::new();
+        }
+        let job = jobs.get(index);
+        let Some((read_ms, began_ms)) = first_run(&job.history) else {
+            return RunsOfHolds::new();
+        };
+        let run = InputRun {
+            read_ms,
+            began_ms,
+            job: index as u32,
+            owner: job.owner,
+        };
+        let shown = read.into_iter().filter(|&hold| {
+            let hold = &holds[hold as usize];
+            !NOT_PERMITTED.contains(&hold.subcode) || hold.owner == run.owner
+        });
+        shown.map(|hold| (run, hold)).collect()
+    };
+    (0..jobs.len())
+        .into_par_iter()
+        .flat_map_iter(runs_of_job)
+        .collect()
+}
+
+/// Returns the key of the causes of kind `kind` that are about `input`.
+fn key_of(kind: CauseKind, input: InputFile) -> u64 {
+    match kind {
+        CauseKind::Origin => CauseKeys::of_name(kind, input.origin),
+        _ => CauseKeys::of_name(kind, input.file),
+    }
+}
+
+/// Returns the earliest time at which the input files of a job were read, and the time at which its
+/// first run began; `None` if it was held before, or for its input. In the log of a history, runs begin
+/// with the transfer.
+fn first_run(history: &JobHistory<'_>) -> Option<(i64, i64)> {
+    let numbers = history.number;
+    let first = numbers
+        .iter()
+        .position(|&number| matches!(number, EXECUTE | HELD))?;
+    let ends_run = |number: u16| matches!(number, EXECUTE | EVICTED | TERMINATED | ABORTED | HELD);
+    let end = (first + 1..numbers.len()).find(|&at| ends_run(numbers[at]));
+    let has_failed = end.is_some_and(|end| history.hold_code[end] == TRANSFER_INPUT);
+    if numbers[first] == HELD || has_failed {
+        return None;
+    }
+
+    let before = numbers[..first]
+        .iter()
+        .rposition(|&number| number != FILE_TRANSFER);
+    let transfer = before.map_or(0, |before| before + 1);
+    Some((history.time_ms[transfer], history.time_ms[first]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_history::HoldHistory;
+    use super::super::test_log::TestLog;
+    use super::super::thing_state::ThingState;
+    use super::*;
+    use htcondor_eventlog::SUBMIT;
+
+    /// A file of the origin 7.
+    fn file(file: u32) -> InputFile {
+        InputFile { file, origin: 7 }
+    }
+
+    /// Returns the numbers of runs since the last failure, known at `asked_s`, that read the file 7, and
+    /// others of the origin 7. The last job of `log` is held for the former.
+    fn runs(log: &TestLog, asked_s: i64) -> (usize, usize) {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let hold = history.holds.last().expect("a hold");
+        let state = |kind| ThingState::known(&history, kind, hold, asked_s * 1000);
+        let successes = state(CauseKind::File).map_or(0, |state| state.successes_since);
+        let reads = state(CauseKind::Origin).map_or(0, |state| state.reads_since);
+        (successes, reads)
+    }
+
+    #[test]
+    fn runs_that_read_the_file_since_the_failure_are_counted() {
+        let mut log = TestLog::default();
+        for read_s in [90, 99, 110, 120] {
+            log.add_reader(file(7), read_s);
+        }
+        log.add_reader(file(8), 130);
+        log.add_held(7, 100);
+        assert_eq!(runs(&log, 111), (0, 0), "the first run since has not begun");
+        assert_eq!(runs(&log, 112), (1, 1));
+        assert_eq!(runs(&log, 200), (2, 3));
+    }
+
+    #[test]
+    fn held_jobs_and_other_files_do_not_count() {
+        let mut log = TestLog::default();
+        let other = InputFile { file: 8, origin: 9 };
+        log.add_reader(other, 110);
+        // In a history, the run begins with the transfer, which fails.
+        let held = log.add(&[(91, SUBMIT, 0), (120, EXECUTE, 0), (123, HELD, 7)]);
+        log.add_ad(held, vec![file(7)]);
+        log.add_held(7, 100);
+        assert_eq!(runs(&log, 200), (0, 0));
+    }
+
+    #[test]
+    fn reads_by_others_tell_nothing_about_permissions() {
+        let mut log = TestLog::default();
+        log.add_reader(file(7), 110);
+        log.add_held(7, 100);
+        let store = log.store();
+        let mut holds = super::super::past_hold::past_holds(&store);
+        let count = |holds: &[PastHold]| input_runs(&store, holds, CauseKind::File).len();
+        assert_eq!(count(&holds), 1);
+        holds[0].subcode = NOT_PERMITTED[1];
+        assert_eq!(count(&holds), 0, "the owner of the held job is another one");
+    }
+}
