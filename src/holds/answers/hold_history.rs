@@ -269,7 +269,7 @@ impl CauseIndex {
             .iter()
             .map(|(run, index)| (pass_of_run(run), *index))
             .collect();
-        // Who reads one file can read it whatever job that is. An origin may have it, and not another.
+        // A file that one job reads can be read by others. An origin that has one file may lack another.
         if kind == CauseKind::File {
             passes.extend(&reads);
             lent.extend(runs.iter().map(|(run, index)| (lent_by_run(run), *index)));
