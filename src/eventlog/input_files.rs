@@ -1,4 +1,4 @@
-//! Parses the input files in a job's ad. They tell which jobs could read a file that others are held
+//! Parses the input files in a job's ad. They show which jobs could read a file that others are held
 //! for.
 
 use super::event_facts::name_hash;

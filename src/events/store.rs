@@ -274,7 +274,7 @@ impl<'a> StoredJobs<'a> {
         shard.first_event(at)
     }
 
-    /// Returns the salted hashes of the input files of job `index`, as far as its ad names them.
+    /// Returns the salted hashes of the input files that the ad of job `index` names; none without an ad.
     pub fn inputs(&self, index: usize) -> impl Iterator<Item = InputFile> + use<'a> {
         let (shard, at) = self.locate(index);
         shard.inputs(at)

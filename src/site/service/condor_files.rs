@@ -40,7 +40,7 @@ const CRON_JOBS: [CronJob; 3] = [
     },
 ];
 
-/// Attributes of jobs that the event log gets, as far as answers use them.
+/// Attributes of jobs in the event log that answers use.
 const JOB_ATTRIBUTES: &str = "GlobalJobId, Owner, JobBatchName, RequestCpus, RequestGPUs, RequestMemory, RequestDisk, TransferInput, Iwd";
 
 /// The configuration of HTCondor that writes an event log to `log`.
