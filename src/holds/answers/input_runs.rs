@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
-use poolcast_events::{EventStore, JobHistory};
+use poolcast_events::{EventStore, StoredJob};
 use poolcast_tensors::NO_KEY;
 
 /// Code of holds because an input file did not arrive.
@@ -29,55 +29,60 @@ pub(super) struct InputRun {
     pub(super) owner: u64,
 }
 
-/// Runs that read what holds are for, each with the index of one of these holds.
-pub(super) type RunsOfHolds = Vec<(InputRun, u32)>;
+/// A run, and the index of a hold for what it read.
+pub(super) type RunOfHold = (InputRun, u32);
 
 /// Returns the runs that read a file which `holds` are for, or, for [`CauseKind::Origin`], any file of
 /// its origin.
-pub(super) fn input_runs(store: &EventStore, holds: &[PastHold], kind: CauseKind) -> RunsOfHolds {
-    let mut hold_of_key: HashMap<u64, u32> = HashMap::new();
-    for (hold, index) in holds.iter().zip(0..) {
-        let key = hold.causes.get(kind);
-        if hold.code == TRANSFER_INPUT && key != NO_KEY {
-            hold_of_key.insert(key, index);
-        }
+pub(super) fn input_runs(
+    store: &EventStore,
+    holds: &[PastHold],
+    kind: CauseKind,
+) -> Vec<RunOfHold> {
+    let hold_of_key = failed_transfers(holds, kind);
+    if hold_of_key.is_empty() {
+        return Vec::new();
     }
 
     let jobs = store.jobs();
-    let read_by = |job: usize| -> Vec<u32> {
-        let keys = jobs.inputs(job).map(|input| key_of(kind, input));
+    let runs_of_job = |index: usize| -> Vec<RunOfHold> {
+        let keys = jobs.inputs(index).map(|input| key_of(kind, input));
         let mut read: Vec<u32> = keys
             .filter_map(|key| hold_of_key.get(&key).copied())
             .collect();
+        if read.is_empty() {
+            return Vec::new();
+        }
         read.sort_unstable();
         read.dedup();
-        read
-    };
-    let runs_of_job = |index: usize| -> RunsOfHolds {
-        let read = read_by(index);
-        if read.is_empty() {
-            return RunsOfHolds::new();
-        }
-        let job = jobs.get(index);
-        let Some((read_ms, began_ms)) = first_run(&job.history) else {
-            return RunsOfHolds::new();
-        };
-        let run = InputRun {
-            read_ms,
-            began_ms,
-            job: index as u32,
-            owner: job.owner,
-        };
-        let shown = read.into_iter().filter(|&hold| {
-            let hold = &holds[hold as usize];
-            !NOT_PERMITTED.contains(&hold.subcode) || hold.owner == run.owner
+        let run = first_run(index, &jobs.get(index));
+        let pairs = run.into_iter().flat_map(|run| {
+            let read = read.iter().map(move |&hold| (run, hold));
+            read.filter(|(run, hold)| is_evidence(run, &holds[*hold as usize]))
         });
-        shown.map(|hold| (run, hold)).collect()
+        pairs.collect()
     };
     (0..jobs.len())
         .into_par_iter()
         .flat_map_iter(runs_of_job)
         .collect()
+}
+
+/// Returns the last of the holds for each key of kind `kind`, if a transfer of input failed.
+fn failed_transfers(holds: &[PastHold], kind: CauseKind) -> HashMap<u64, u32> {
+    let keyed = holds
+        .iter()
+        .zip(0..)
+        .map(|(hold, index)| (hold.code, hold.causes.get(kind), index));
+    keyed
+        .filter(|&(code, key, _)| code == TRANSFER_INPUT && key != NO_KEY)
+        .map(|(_, key, index)| (key, index))
+        .collect()
+}
+
+/// Returns true if `run` shows that the file of `hold` can be read.
+fn is_evidence(run: &InputRun, hold: &PastHold) -> bool {
+    !NOT_PERMITTED.contains(&hold.subcode) || hold.owner == run.owner
 }
 
 /// Returns the key of the causes of kind `kind` that are about `input`.
@@ -88,10 +93,10 @@ fn key_of(kind: CauseKind, input: InputFile) -> u64 {
     }
 }
 
-/// Returns the earliest time at which the input files of a job were read, and the time at which its
-/// first run began; `None` if it was held before, or for its input. In the log of a history, runs begin
-/// with the transfer.
-fn first_run(history: &JobHistory<'_>) -> Option<(i64, i64)> {
+/// Returns the first run of `job`; `None` if it was held before, or for its input. In the log of a
+/// history, runs begin with the transfer.
+fn first_run(index: usize, job: &StoredJob<'_>) -> Option<InputRun> {
+    let history = &job.history;
     let numbers = history.number;
     let first = numbers
         .iter()
@@ -107,7 +112,12 @@ fn first_run(history: &JobHistory<'_>) -> Option<(i64, i64)> {
         .iter()
         .rposition(|&number| number != FILE_TRANSFER);
     let transfer = before.map_or(0, |before| before + 1);
-    Some((history.time_ms[transfer], history.time_ms[first]))
+    Some(InputRun {
+        read_ms: history.time_ms[transfer],
+        began_ms: history.time_ms[first],
+        job: index as u32,
+        owner: job.owner,
+    })
 }
 
 #[cfg(test)]
