@@ -314,7 +314,7 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
 
 fn pass_of_run(run: &InputRun) -> Pass {
     Pass {
-        known_ms: run.began_ms,
+        known_ms: run.known_ms,
         released_ms: run.read_ms,
         owner: run.owner,
     }
@@ -325,7 +325,7 @@ fn pass_of_run(run: &InputRun) -> Pass {
 fn lent_by_run(run: &InputRun) -> LentOutcome {
     LentOutcome {
         at_ms: run.read_ms,
-        outcome: DatedOutcome::new(run.began_ms, true),
+        outcome: DatedOutcome::new(run.known_ms, true),
         job: run.job,
     }
 }

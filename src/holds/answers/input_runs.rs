@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
-use poolcast_events::{EventStore, StoredJob};
+use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_tensors::NO_KEY;
 
 /// Code of holds because an input file did not arrive.
@@ -21,8 +21,8 @@ const NOT_PERMITTED: [i32; 2] = [1, 13];
 pub(super) struct InputRun {
     /// Earliest time at which its input files were read, epoch ms.
     pub(super) read_ms: i64,
-    /// Time at which the run began, epoch ms.
-    pub(super) began_ms: i64,
+    /// Time at which it was known that they had arrived, epoch ms.
+    pub(super) known_ms: i64,
     /// Index of the job.
     pub(super) job: u32,
     /// Salted hash of the owner; 0 if unknown.
@@ -93,28 +93,32 @@ fn key_of(kind: CauseKind, input: InputFile) -> u64 {
     }
 }
 
-/// Returns the first run of `job`; `None` if it was held before, or for its input. In the log of a
-/// history, runs begin with the transfer.
+/// Returns the first run of `job`; `None` if it was held before, or for its input. A log that shows no
+/// transfers, such as that of a history, may begin a run with the transfer. Only the end of the run then
+/// shows that the input arrived.
 fn first_run(index: usize, job: &StoredJob<'_>) -> Option<InputRun> {
-    let history = &job.history;
-    let numbers = history.number;
-    let first = numbers
+    let JobHistory {
+        number, time_ms, ..
+    } = job.history;
+    let begin = number
         .iter()
         .position(|&number| matches!(number, EXECUTE | HELD))?;
-    let ends_run = |number: u16| matches!(number, EXECUTE | EVICTED | TERMINATED | ABORTED | HELD);
-    let end = (first + 1..numbers.len()).find(|&at| ends_run(numbers[at]));
-    let has_failed = end.is_some_and(|end| history.hold_code[end] == TRANSFER_INPUT);
-    if numbers[first] == HELD || has_failed {
+    if number[begin] == HELD {
         return None;
     }
 
-    let before = numbers[..first]
-        .iter()
-        .rposition(|&number| number != FILE_TRANSFER);
-    let transfer = before.map_or(0, |before| before + 1);
-    Some(InputRun {
-        read_ms: history.time_ms[transfer],
-        began_ms: history.time_ms[first],
+    let before = &number[..begin];
+    let other = before.iter().rposition(|&number| number != FILE_TRANSFER);
+    let read = other.map_or(0, |other| other + 1);
+    let known = if read < begin {
+        begin
+    } else {
+        let ends_run = |&at: &usize| matches!(number[at], EVICTED | TERMINATED | ABORTED | HELD);
+        (begin + 1..number.len()).find(ends_run)?
+    };
+    (job.history.hold_code[known] != TRANSFER_INPUT).then_some(InputRun {
+        read_ms: time_ms[read],
+        known_ms: time_ms[known],
         job: index as u32,
         owner: job.owner,
     })
@@ -163,11 +167,21 @@ mod tests {
         let mut log = TestLog::default();
         let other = InputFile { file: 8, origin: 9 };
         log.add_reader(other, 110);
-        // In a history, the run begins with the transfer, which fails.
-        let held = log.add(&[(91, SUBMIT, 0), (120, EXECUTE, 0), (123, HELD, 7)]);
+        let held = log.add(&[(91, SUBMIT, 0), (120, HELD, 7)]);
         log.add_ad(held, vec![file(7)]);
         log.add_held(7, 100);
         assert_eq!(runs(&log, 200), (0, 0));
+    }
+
+    #[test]
+    fn run_without_a_transfer_counts_once_it_has_ended() {
+        let mut log = TestLog::default();
+        let ended = log.add(&[(91, SUBMIT, 0), (110, EXECUTE, 0), (130, TERMINATED, 0)]);
+        log.add_ad(ended, vec![file(7)]);
+        let failed = log.add_held(7, 100);
+        log.add_ad(failed, vec![file(7)]);
+        assert_eq!(runs(&log, 129), (0, 0));
+        assert_eq!(runs(&log, 130), (1, 1));
     }
 
     #[test]
