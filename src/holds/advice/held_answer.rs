@@ -81,7 +81,7 @@ pub(crate) struct HeldEvidence {
     pub(crate) recovered: usize,
     /// The latter alone.
     pub(crate) started_in_cluster: usize,
-    /// First runs of jobs that read other files of its origin since the last failure there.
+    /// First runs of jobs that read files of its origin since the last failure there.
     pub(crate) origin_reads: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub(crate) awaits_outcome: bool,
@@ -353,12 +353,14 @@ fn asked_kind(history: &HoldHistory<'_>, index: usize, started: usize, asked_ms:
         return CauseKind::ClusterReason;
     }
     let hold = &history.holds[index];
-    let state = ThingState::known(history, CauseKind::File, hold, asked_ms);
-    let passes = state.map_or(0, |state| state.successes_since);
-    if hold.code == TRANSFER_INPUT && passes >= RECOVERED_WITHOUT_ODDS {
-        return CauseKind::File;
+    let kind = probe_kind(hold);
+    if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
+        return kind;
     }
-    probe_kind(hold)
+    match ThingState::known(history, CauseKind::File, hold, asked_ms) {
+        Some(state) if state.successes_since >= RECOVERED_WITHOUT_ODDS => CauseKind::File,
+        _ => kind,
+    }
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and

@@ -54,7 +54,7 @@ struct CauseIndex {
     /// For each outcome, the number of successes of its cause so far.
     successes: Vec<u32>,
     passes: GroupedList<Pass>,
-    /// First runs of jobs that read the file, or a file of the origin.
+    /// For an origin, first runs of jobs that read a file of it.
     reads: GroupedList<Pass>,
     lent: GroupedList<LentOutcome>,
     lent_successes: GroupedList<LentOutcome>,
@@ -74,7 +74,7 @@ pub(crate) struct KnownCause<'a> {
     pub(crate) successes: &'a [u32],
     /// Jobs that got past the point of their hold. For a file, also first runs of jobs that read it.
     pub(crate) passes: &'a [Pass],
-    /// First runs of jobs that read a file of the origin.
+    /// For an origin, first runs of jobs that read a file of it.
     pub(crate) reads: &'a [Pass],
 }
 
@@ -239,40 +239,20 @@ impl CauseIndex {
             held.push((hold.hold_ms, index));
             ended.extend(hold.end_ms.map(|end_ms| (end_ms, index)));
             outcomes.extend(hold.outcome.map(|outcome| (outcome, index)));
-            let is_pass = |run: &DatedOutcome| run.is_success();
-            let passed = hold.next_run.filter(is_pass).zip(hold.release_ms);
-            passes.extend(passed.map(|(run, released_ms)| {
-                let pass = Pass {
-                    known_ms: run.decided_ms(),
-                    released_ms,
-                    owner: hold.owner,
-                };
-                (pass, index)
-            }));
-            releases.extend(hold.release_ms.map(|released_ms| {
-                let outcomes = hold.next_run.into_iter().chain(hold.outcome);
-                let known_ms = outcomes.map(DatedOutcome::decided_ms).min();
-                let release = DatedRelease {
-                    released_ms,
-                    known_ms: known_ms.unwrap_or(i64::MAX),
-                };
-                (release, index)
-            }));
+            passes.extend(pass_of_hold(hold).map(|pass| (pass, index)));
+            releases.extend(dated_release(hold).map(|release| (release, index)));
             lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
         }
 
-        let runs = match kind {
-            CauseKind::File | CauseKind::Origin => input_runs(store, holds, kind),
-            _ => Vec::new(),
-        };
-        let reads: Vec<(Pass, u32)> = runs
-            .iter()
-            .map(|(run, index)| (pass_of_run(run), *index))
-            .collect();
         // A file that one job reads can be read by others. An origin that has one file may lack another.
-        if kind == CauseKind::File {
-            passes.extend(&reads);
-            lent.extend(runs.iter().map(|(run, index)| (lent_by_run(run), *index)));
+        let mut reads = Vec::new();
+        for (run, index) in input_runs(store, holds, kind) {
+            if kind == CauseKind::File {
+                passes.push((pass_of_run(&run), index));
+                lent.push((lent_by_run(&run), index));
+            } else {
+                reads.push((pass_of_run(&run), index));
+            }
         }
 
         let count = groups.count();
@@ -312,6 +292,27 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
     [Some(begun), released].into_iter().flatten()
 }
 
+/// Returns the pass of the job of `hold`, if it got past the point of that hold.
+fn pass_of_hold(hold: &PastHold) -> Option<Pass> {
+    let run = hold.next_run.filter(|run| run.is_success())?;
+    Some(Pass {
+        known_ms: run.decided_ms(),
+        released_ms: hold.release_ms?,
+        owner: hold.owner,
+    })
+}
+
+/// Returns the release that ended `hold`, if one did.
+fn dated_release(hold: &PastHold) -> Option<DatedRelease> {
+    let outcomes = hold.next_run.into_iter().chain(hold.outcome);
+    let known_ms = outcomes.map(DatedOutcome::decided_ms).min();
+    Some(DatedRelease {
+        released_ms: hold.release_ms?,
+        known_ms: known_ms.unwrap_or(i64::MAX),
+    })
+}
+
+/// Returns the pass of the job of `run`, which was not held.
 fn pass_of_run(run: &InputRun) -> Pass {
     Pass {
         known_ms: run.known_ms,

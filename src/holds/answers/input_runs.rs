@@ -33,12 +33,17 @@ pub(super) struct InputRun {
 pub(super) type RunOfHold = (InputRun, u32);
 
 /// Returns the runs that read a file which `holds` are for, or, for [`CauseKind::Origin`], any file of
-/// its origin.
+/// its origin; none for other kinds, which name no input.
 pub(super) fn input_runs(
     store: &EventStore,
     holds: &[PastHold],
     kind: CauseKind,
 ) -> Vec<RunOfHold> {
+    let name_of: fn(InputFile) -> u32 = match kind {
+        CauseKind::File => |input| input.file,
+        CauseKind::Origin => |input| input.origin,
+        _ => return Vec::new(),
+    };
     let hold_of_key = failed_transfers(holds, kind);
     if hold_of_key.is_empty() {
         return Vec::new();
@@ -46,7 +51,8 @@ pub(super) fn input_runs(
 
     let jobs = store.jobs();
     let runs_of_job = |index: usize| -> Vec<RunOfHold> {
-        let keys = jobs.inputs(index).map(|input| key_of(kind, input));
+        let names = jobs.inputs(index).map(name_of);
+        let keys = names.map(|name| CauseKeys::of_name(kind, name));
         let mut read: Vec<u32> = keys
             .filter_map(|key| hold_of_key.get(&key).copied())
             .collect();
@@ -83,14 +89,6 @@ fn failed_transfers(holds: &[PastHold], kind: CauseKind) -> HashMap<u64, u32> {
 /// Returns true if `run` shows that the file of `hold` can be read.
 fn is_evidence(run: &InputRun, hold: &PastHold) -> bool {
     !NOT_PERMITTED.contains(&hold.subcode) || hold.owner == run.owner
-}
-
-/// Returns the key of the causes of kind `kind` that are about `input`.
-fn key_of(kind: CauseKind, input: InputFile) -> u64 {
-    match kind {
-        CauseKind::Origin => CauseKeys::of_name(kind, input.origin),
-        _ => CauseKeys::of_name(kind, input.file),
-    }
 }
 
 /// Returns the first run of `job`; `None` if it was held before, or for its input. A log that shows no

@@ -49,8 +49,8 @@ pub struct ThingState {
     pub owners_since: usize,
     /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
     pub success_lower: Option<f64>,
-    /// First runs of jobs that read other files of the origin since then: at most [`MAX_SUCCESSES`]. They
-    /// show that it answers, and not that it has this file.
+    /// For an origin, first runs of jobs that read a file of it since then: at most [`MAX_SUCCESSES`].
+    /// They show that it answers, and not that it has this file.
     pub reads_since: usize,
 }
 
@@ -70,17 +70,13 @@ impl ThingState {
         let since_ms = known.last_failure_ms()?;
 
         let successes = latest_passes(known.passes, since_ms);
-        let reads_since = match kind {
-            CauseKind::Origin => latest_passes(known.reads, since_ms).len(),
-            _ => 0,
-        };
         Some(ThingState {
             kind: kind.into(),
             last_failure_ms: since_ms,
             successes_since: successes.len(),
             owners_since: known_owners(&successes),
             success_lower: success_lower(successes.len()),
-            reads_since,
+            reads_since: latest_passes(known.reads, since_ms).len(),
         })
     }
 }
