@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use poolcast_base::moment::parse_time_ms;
-use poolcast_holds::advice::HoldAction;
+use poolcast_holds::decision::HoldAction;
 use poolcast_site::notices::NoticeTarget;
 
 /// Arguments of `advise`.

@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::{AdviceSources, LearnedRun};
 use super::text::advice::{AdviceView, SCHEMA_VERSION};
+use poolcast_advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_base::error::hinted;
 use poolcast_base::output::{self, JsonDocument};
 use poolcast_base::user_directories;
 use poolcast_cli::AdviseArgs;
-use poolcast_holds::advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_site::metrics::AdviceMetrics;
 use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
 use poolcast_site::pages::{OwnerPage, OwnerPages};

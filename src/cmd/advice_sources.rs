@@ -12,15 +12,15 @@ use super::history_log::{HISTORY_LOG, read_history, write_jobs};
 use super::logs::read_store_with_history;
 use super::named_inputs::NamedInputs;
 use super::trained_run;
+use poolcast_advice::{
+    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
+    QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
+};
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_cli::AdviseArgs;
 use poolcast_collect::is_log;
 use poolcast_events::{EventStore, HoldSource};
-use poolcast_holds::advice::{
-    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
-    QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
-};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::past_jobs::{HISTORY_ATTRIBUTES, PastJobs};

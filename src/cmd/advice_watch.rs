@@ -8,11 +8,10 @@ use anyhow::Result;
 
 use super::signals::stop_signal;
 use super::text::advice::AdviceView;
+use poolcast_advice::{JobAdvice, ProbeResult, ProbeState, cause_name};
 use poolcast_base::error::{self, EXIT_DONE};
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{
-    AnswerFirmness, HoldAction, JobAdvice, ProbeResult, ProbeState, cause_name,
-};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Exit code after SIGINT, as a shell reports it for a program that the signal ended.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -305,7 +304,7 @@ mod tests {
 
         let mut known = awaited.clone();
         known.probes.insert(ProbeResult {
-            job: poolcast_holds::advice::JobId {
+            job: JobId {
                 cluster: 3,
                 proc: 1,
             },

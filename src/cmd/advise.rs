@@ -15,14 +15,15 @@ use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use htcondor_eventlog as eventlog;
+use poolcast_advice::{
+    CheckedAnswers, JobAdvice, JobSelection, exit_code, has_cause_name, read_answers,
+};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
 use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use poolcast_collect::find_generations;
-use poolcast_holds::advice::{
-    self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, has_cause_name,
-};
+use poolcast_holds::decision::{HoldAction, answer_rank};
 
 /// Maximum number of logs that a suggested command names.
 const MAX_NAMED_LOGS: usize = 3;
@@ -68,7 +69,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     }
     outlets::send_all(args, &sources, &view)?;
     Ok(if is_one_job || args.exit_code {
-        advice::exit_code(&view.chosen)
+        exit_code(&view.chosen)
     } else {
         EXIT_DONE
     })
@@ -226,7 +227,7 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
         "`--check` is about all earlier answers, not about one job"
     );
     let given = match learned.ledger_dir() {
-        Some(dir) => advice::read_answers(&dir)?,
+        Some(dir) => read_answers(&dir)?,
         None => Vec::new(),
     };
     let store = sources.read_store(args.year, None)?;
@@ -336,7 +337,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
 
     // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
-    let is_wanted = !args.ids || is_chosen || advice.action == advice::HoldAction::Release;
+    let is_wanted = !args.ids || is_chosen || advice.action == HoldAction::Release;
     is_wanted
         && (owners.is_empty() || owners.iter().any(is_owner))
         && (codes.is_empty() || codes.iter().any(is_code))

@@ -7,14 +7,15 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::{AdviceSources, LearnedRun};
 use super::trained_run;
+use poolcast_advice::{
+    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
+    JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
+    RestartLoop, add_memory_plans, add_probe_results, advise, check_selections,
+    lower_broken_promises, read_answers, record_answers, restart_loops,
+};
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_events::EventStore;
-use poolcast_holds::advice::{
-    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
-    JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop,
-};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
 
@@ -91,12 +92,12 @@ impl ComputedAdvice {
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
-        advice::add_memory_plans(&store, &mut all);
-        let ended = advice::check_selections(&store, &all, question.selections, at_ms)?;
+        add_memory_plans(&store, &mut all);
+        let ended = check_selections(&store, &all, question.selections, at_ms)?;
 
         // The queue may know of a hold that is not in the log.
         let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
-        let loops = advice::restart_loops(&store, basis.asked_ms, |job| !held.contains(&job));
+        let loops = restart_loops(&store, basis.asked_ms, |job| !held.contains(&job));
         Ok(ComputedAdvice {
             basis,
             all,
@@ -148,7 +149,7 @@ impl ComputedAdvice {
         };
         let recorded = fs_err::create_dir_all(&dir)
             .map_err(anyhow::Error::from)
-            .and_then(|()| advice::record_answers(&dir, said, self.basis.asked_ms));
+            .and_then(|()| record_answers(&dir, said, self.basis.asked_ms));
         if let Err(error) = recorded {
             output::note(&format!(
                 "note: these answers are not saved for `--check`: {error:#}"
@@ -180,7 +181,7 @@ fn judge_by_models(
         origin: &origin,
     };
     let queue = question.queue.as_ref();
-    let all = advice::advise(store, models, &config.advice, queue, question.at_ms)?;
+    let all = advise(store, models, &config.advice, queue, question.at_ms)?;
     let mut basis = AdviceBasis::new(store, &models, question.at_ms);
     basis.published_model = learned.and_then(published_origin);
     Ok((all, basis))
@@ -233,14 +234,14 @@ fn apply_earlier_answers(
     let answers_ms = learned.answers.as_ref().map(|answers| answers.known_ms);
     let learned_ms = answers_ms.or(basis.trained_until_ms).unwrap_or(i64::MIN);
     let of_model = checked.check_since(learned_ms);
-    let broken = advice::lower_broken_promises(all, &of_model, settings);
+    let broken = lower_broken_promises(all, &of_model, settings);
     basis.caveats.extend(broken);
-    advice::add_probe_results(all, &given, store);
+    add_probe_results(all, &given, store);
     checked.check().total
 }
 
 /// The answers recorded in `results`. An unreadable ledger counts as empty here; recording further
 /// answers reports the error.
 fn given_answers(results: &Path) -> Vec<GivenAnswer> {
-    advice::read_answers(results).unwrap_or_default()
+    read_answers(results).unwrap_or_default()
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::own_logs::user_name;
+use poolcast_advice::{
+    InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer,
+};
 use poolcast_base::output;
 use poolcast_base::process::Process;
 use poolcast_base::program::without_keys;
 use poolcast_cli::AdviseArgs;
-use poolcast_holds::advice::{
-    InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer,
-};
 use poolcast_sweep::condor;
 use poolcast_tracking::ask_urls;
 

@@ -7,13 +7,13 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
-use poolcast_base::error::hinted;
-use poolcast_base::{output, pager};
-use poolcast_cli::AdviseArgs;
-use poolcast_holds::advice::{
+use poolcast_advice::{
     JobId, JobSelection, LowRequest, RestartLoop, UnheldJob, UnheldJobs, low_requests,
     restart_loops,
 };
+use poolcast_base::error::hinted;
+use poolcast_base::{output, pager};
+use poolcast_cli::AdviseArgs;
 
 /// Asks the queue for idle and running jobs, looks at the files that they need, and prints what they
 /// lack.

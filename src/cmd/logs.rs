@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
+use poolcast_advice::LogWords;
+use poolcast_advice::policy::OwnerNames;
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_collect::{explain, explain_beginning, find_generations, found_beside, skipped_note};
 use poolcast_events::{BatchListener, EventStore, IngestStep, read_into_memory};
-use poolcast_holds::advice::LogWords;
-use poolcast_holds::policy::OwnerNames;
 use poolcast_sweep::config::Config;
 
 /// The logs to read: those that the user named, and their rotated generations.

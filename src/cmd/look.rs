@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
+use poolcast_advice::{answer_looks, end_with_caller};
 use poolcast_base::error::EXIT_DONE;
-use poolcast_holds::advice::{answer_looks, end_with_caller};
 
 /// Reads paths from stdin, and writes what is there to stdout.
 pub(super) fn run() -> Result<u8> {

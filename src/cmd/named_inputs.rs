@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 use super::own_logs::expand_own_logs;
+use poolcast_advice::JobSelection;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_collect::has_event_logs;
-use poolcast_holds::advice::JobSelection;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 

@@ -7,10 +7,10 @@ use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page;
+use poolcast_advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use poolcast_base::error::hinted;
 use poolcast_base::{error, escape, files, output};
 use poolcast_cli::AdviseArgs;
-use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use poolcast_sweep::condor;
 use poolcast_sweep::condor::DagmanNode;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::own_logs::user_name;
 use super::text::advice::shell_word;
+use poolcast_advice::JobAdvice;
 use poolcast_base::output;
-use poolcast_holds::advice::JobAdvice;
 use poolcast_sweep::condor;
 
 /// Maximum number of owners that are named.

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use poolcast_advice::{LOG_ATTRIBUTES, logs_of_jobs};
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_collect::is_log;
-use poolcast_holds::advice::{LOG_ATTRIBUTES, logs_of_jobs};
 use poolcast_sweep::condor;
 
 /// Value of `--log` that stands for the logs of the user's own jobs.

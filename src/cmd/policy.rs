@@ -10,17 +10,17 @@ use super::history_log::{HISTORY_LOG, write_history_log};
 use super::logs::read_store_with_owners;
 use super::text;
 use super::trained_run;
+use poolcast_advice::policy::{
+    AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
+    required_share, study_releases,
+};
+use poolcast_advice::{AdviceModels, advise};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
 use poolcast_cli::PolicyArgs;
 use poolcast_events::EventStore;
-use poolcast_holds::advice::{self, AdviceModels};
 use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::policy::{
-    AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
-    required_share, study_releases,
-};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 
@@ -86,7 +86,7 @@ fn compare_with_advice(
             answers: answers.as_ref(),
             origin: &origin,
         };
-        advice::advise(store, models, &config.advice, None, None)
+        advise(store, models, &config.advice, None, None)
     };
     match answers() {
         Ok(answers) => Some(contradictions(study, &answers, owners)),

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::text::advice::shell_word;
 use super::trained_run;
+use poolcast_advice::{ModelFacts, ModelOrigin, PublishedModel};
 use poolcast_base::error::{EXIT_DONE, unavailable};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::{archive, escape, manifest, output};
 use poolcast_cli::PublishArgs;
-use poolcast_holds::advice::{ModelFacts, ModelOrigin, PublishedModel};
 use poolcast_holds::answers::{ANSWERS_FORMAT, LearnedAnswers};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::training::RunModels;

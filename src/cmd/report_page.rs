@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{logs, trained_run};
+use poolcast_advice::{AdviceBasis, AdviceModels, advise};
 use poolcast_base::{files, output};
 use poolcast_events::EventStore;
-use poolcast_holds::advice::{self, AdviceBasis, AdviceModels};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::training::RunModels;
 use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
@@ -36,7 +36,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let mut advice = advice::advise(&store, models, &inputs.config.advice, None, None)?;
+    let mut advice = advise(&store, models, &inputs.config.advice, None, None)?;
     if !inputs.is_anonymous {
         match logs::read_words(&inputs.config) {
             Ok(words) => words.add_to(&mut advice),

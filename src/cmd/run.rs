@@ -19,12 +19,12 @@ use super::text::changes::RunChanges;
 use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
+use poolcast_advice::{AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise};
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
 use poolcast_cli::RunArgs;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
-use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
@@ -174,7 +174,7 @@ fn conclude_without_model(
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let mut advice = advice::advise(store, models, &config.advice, None, None)?;
+    let mut advice = advise(store, models, &config.advice, None, None)?;
     let basis = AdviceBasis::new(store, &models, None);
     let rehearsal = RehearsalTally::read(out)?;
     let report = RunReport {
@@ -230,7 +230,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let advice = advice::advise(&finished.store, models, &config.advice, None, None)?;
+    let advice = advise(&finished.store, models, &config.advice, None, None)?;
     let basis = AdviceBasis::new(&finished.store, &models, None);
 
     let rehearsal = RehearsalTally::read(&config.out)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{escape, output};
 use poolcast_cli::SimulateArgs;
-use poolcast_holds::advice;
+use poolcast_holds::decision;
 use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary};
 
 /// Version of the JSON document.
@@ -109,7 +109,10 @@ fn code_table(summary: &SimulationSummary) -> String {
         let code = count.hold_code;
         let subcode = count.hold_subcode;
         rows.push(vec![
-            format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
+            format!(
+                "  {code}/{subcode} {}",
+                decision::code_meaning(code, subcode)
+            ),
             output::with_commas(count.holds),
             percent(count.released, count.holds),
             percent(count.succeeded, count.known),

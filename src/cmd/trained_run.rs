@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use poolcast_advice::{ModelOrigin, ModelSkill};
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, HoldSource, StoreSummary};
-use poolcast_holds::advice::{ModelOrigin, ModelSkill};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_sweep as sweep;
 use poolcast_tensors::{Dataset, Split};

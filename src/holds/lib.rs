@@ -1,8 +1,7 @@
-//! Held jobs: from samples and the histories of jobs to advice.
+//! Held jobs: what is learned about them, and the decisions that follow from it.
 //!
 //! ```text
-//! training ──▶ answers ──▶ advice ──▶ rehearsal
-//!                         └──▶ policy
+//! training ──▶ answers ──▶ decision ──▶ rehearsal
 //! ```
 //!
 //! Each module imports only modules above it.
@@ -10,10 +9,9 @@
 pub mod config;
 #[cfg(test)]
 mod test_config;
-mod job_ads;
+pub mod job_ads;
 pub mod past_jobs;
 pub mod training;
 pub mod answers;
-pub mod advice;
-pub mod policy;
+pub mod decision;
 pub mod rehearsal;

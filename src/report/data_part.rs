@@ -10,7 +10,7 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
 use poolcast_base::output;
 use poolcast_events::EventStore;
-use poolcast_holds::advice::code_meaning;
+use poolcast_holds::decision::code_meaning;
 use poolcast_sweep as sweep;
 use poolcast_tensors::{Dataset, Split, TensorSummary, audit};
 

@@ -13,7 +13,7 @@ use super::score_curves::{
     thin_points,
 };
 use super::scored_samples::ScoredSamples;
-use poolcast_holds::advice::code_meaning;
+use poolcast_holds::decision::code_meaning;
 use poolcast_holds::training::AnswerThresholds;
 
 /// Maximum number of drawn points of a curve, and number of x positions of a band.

@@ -1,8 +1,8 @@
 //! The advice on the jobs that are held at the end of the log, and a description of the log.
 
 use super::words;
+use poolcast_advice::{AdviceBasis, JobAdvice};
 use poolcast_base::output;
-use poolcast_holds::advice::{AdviceBasis, JobAdvice};
 
 /// The advice on the held jobs.
 #[derive(Debug)]

@@ -7,11 +7,9 @@ use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
 use super::page::MAX_OPEN_CAUSES;
 use super::words;
+use poolcast_advice::{CauseGroup, JobAdvice, JobId, cause_groups, lack_words, state_words};
 use poolcast_base::output;
-use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, JobAdvice, JobId, cause_groups, code_meaning,
-    lack_words, state_words,
-};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, code_meaning};
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
 const MAX_NAMED_JOBS: usize = 5;

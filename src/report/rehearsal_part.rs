@@ -2,7 +2,7 @@
 
 use super::document::{ReportBlock, ReportPart, ReportTable};
 use poolcast_base::output;
-use poolcast_holds::advice::HoldAction;
+use poolcast_holds::decision::HoldAction;
 use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
 
 /// Makes the part.

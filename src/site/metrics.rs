@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use poolcast_advice::{AdviceBasis, AnswerTally, JobAdvice};
 use poolcast_base::files;
-use poolcast_holds::advice::{AdviceBasis, AnswerTally, JobAdvice};
 
 /// Mode of the file, because the collector runs as another user.
 const FILE_MODE: u32 = 0o644;

@@ -6,7 +6,7 @@ use std::io::BufRead;
 
 use anyhow::Result;
 
-use poolcast_holds::advice::{JobAdvice, JobId};
+use poolcast_advice::{JobAdvice, JobId};
 use poolcast_sweep::condor;
 
 /// Attribute with the recommended action.

@@ -1,5 +1,9 @@
 //! Stores of few events, for the unit tests of the crates that read stores.
 
+mod test_log;
+
+pub use test_log::{TestLog, log_with_outages};
+
 use htcondor_eventlog::{EventBatch, JobAd, JobEvent, LogSummary};
 use poolcast_events::{EventStore, EventStoreBuilder};
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::dag_status::{DagStatus, FailedTrial, HeldNode};
 use super::status_page::{StateCounts, StatusPage, bar};
+
 use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{LineColour, PageLine};
 use poolcast_base::{escape, output};
-use poolcast_holds::advice::{self, HoldAction};
+use poolcast_holds::decision::{HoldAction, code_meaning, code_rule};
 use poolcast_sweep::condor::{DagProgress, NodeCounts};
 
 /// Renders `status` for a window that is `columns` wide.
@@ -230,7 +231,7 @@ fn held_text(held: &[HeldNode]) -> String {
             None => format!("  {node} is held\n"),
             Some((code, subcode)) => format!(
                 "  {node} is held: {code}/{subcode} {}\n    {}\n",
-                advice::code_meaning(*code, *subcode),
+                code_meaning(*code, *subcode),
                 code_advice(*code, *subcode)
             ),
         };
@@ -240,7 +241,7 @@ fn held_text(held: &[HeldNode]) -> String {
 
 /// Advice for a job held with this code, derived from the code alone.
 fn code_advice(code: i32, subcode: i32) -> String {
-    let Some(rule) = advice::code_rule(code, subcode) else {
+    let Some(rule) = code_rule(code, subcode) else {
         return "`condor_q -hold` shows the details; use `condor_release` once the cause is fixed"
             .to_owned();
     };

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{
-    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HoldAction, JobAdvice,
-    PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, cause_groups, query_words,
+use poolcast_advice::{
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, JobAdvice, PublishedOrigin,
+    QueueAgreement, RestartLoop, SkippedJobs, advice_text, cause_groups, query_words,
 };
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_holds::decision::HoldAction;
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
@@ -462,7 +463,7 @@ pub(in crate::cmd) fn owner_cell<'a>(
 pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
     let mut blocks = Vec::new();
     for one in &view.chosen {
-        let text = advice::advice_text(one, view.at_ms);
+        let text = advice_text(one, view.at_ms);
         let (answer, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let answer = PageLine::of(action_colour(one.action), answer);
         blocks.push(output::shown_page(&[answer]) + &output::shown_text(rest));

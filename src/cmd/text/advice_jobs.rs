@@ -1,8 +1,9 @@
 //! The job list of advice: one line per job.
 
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
+use poolcast_advice::{JobAdvice, fitting_cause, shown_cause};
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
+use poolcast_holds::decision::AnswerFirmness;
 
 const ANSWER_WIDTH: usize = 8;
 const CODE_WIDTH: usize = 7;

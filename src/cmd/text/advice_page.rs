@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
-use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, JobLook, answer_words, cause_groups, elsewhere_words,
-    fitting_cause, lack_words, state_words,
+use poolcast_advice::{
+    CauseGroup, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words, state_words,
 };
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
 
 /// Lines of a screen.
 const SCREEN_LINES: usize = 40;

@@ -1,7 +1,8 @@
 //! The check of earlier answers against the outcomes of their jobs, as a table for people.
 
+use poolcast_advice::{AnswerCheck, AnswerOutcomes, AnswerTally};
 use poolcast_base::output;
-use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes, AnswerTally};
+use poolcast_holds::decision::AnswerFirmness;
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;

@@ -4,7 +4,7 @@ use htcondor_eventlog::{Anomaly, event_name};
 use poolcast_base::escape;
 use poolcast_base::output;
 use poolcast_events::{EventStore, StoreSummary};
-use poolcast_holds::advice;
+use poolcast_holds::decision;
 use poolcast_tensors::hold_counts;
 
 /// Maximum number of places shown per kind of damage.
@@ -132,7 +132,10 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
         let code = kind.hold_code;
         let subcode = kind.hold_subcode;
         rows.push(vec![
-            format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
+            format!(
+                "  {code}/{subcode} {}",
+                decision::code_meaning(code, subcode)
+            ),
             output::with_commas(kind.holds as u64),
             output::with_commas(kind.jobs as u64),
             percent(kind.released, kind.holds),

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::advice::skipped_jobs_words;
 use super::restart_loops::{LoopLayout, loop_lines};
-use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{
+use poolcast_advice::{
     FaultyInput, IdleBatch, InputLooks, LookState, LowRequest, RestartLoop, SkippedJobs, UnheldJobs,
 };
+use poolcast_base::output::{self, LineColour, PageLine};
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;

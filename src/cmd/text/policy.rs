@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use poolcast_base::output;
-use poolcast_events::{EventStore, HoldSource};
-use poolcast_holds::advice::{answer_words, code_meaning};
-use poolcast_holds::policy::{
+use poolcast_advice::policy::{
     AdviceContradiction, CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy,
     ReplayedPolicy, SumInterval, release_expression,
 };
+use poolcast_base::output;
+use poolcast_events::{EventStore, HoldSource};
+use poolcast_holds::decision::{answer_words, code_meaning};
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;

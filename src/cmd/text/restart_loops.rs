@@ -1,7 +1,7 @@
 //! The words on jobs that start and are put back into the queue again.
 
+use poolcast_advice::{RestartLoop, RunEnd};
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_holds::advice::{RestartLoop, RunEnd};
 
 /// Maximum number of clusters on a page, unless it shows all.
 const MAX_CLUSTERS: usize = 5;
@@ -143,7 +143,7 @@ fn command(one: &RestartLoop) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_holds::advice::JobId;
+    use poolcast_advice::JobId;
 
     fn evicted(cluster: i32, jobs: i32) -> RestartLoop {
         RestartLoop {

@@ -162,7 +162,7 @@ impl AnswerModel {
     }
 
     /// Returns true if it learned from other access points, too.
-    pub(crate) fn uses_prior(&self) -> bool {
+    pub fn uses_prior(&self) -> bool {
         !self.codes_elsewhere.is_empty()
     }
 

@@ -15,7 +15,7 @@ pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
 const MAX_RUNS: usize = 100;
 
 /// The index of an access point, and a cluster.
-pub(crate) type ClusterKey = (u32, i32);
+pub type ClusterKey = (u32, i32);
 
 /// A run that succeeded. Sorts by the time at which that was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -254,9 +254,9 @@ fn count_share(count: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::{TestLog, log_with_outages};
     use super::*;
     use proptest::prelude::*;
+    use test_stores::{TestLog, log_with_outages};
 
     /// Returns the columns of the first hold of the last job of `log` at second `asked_s`.
     fn columns_at(log: &TestLog, cluster: i32, asked_s: i64) -> Vec<f32> {

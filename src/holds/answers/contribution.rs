@@ -217,8 +217,8 @@ impl RowCollector<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::log_with_outages;
     use super::*;
+    use test_stores::log_with_outages;
 
     #[test]
     fn groups_with_few_owners_are_left_out() {

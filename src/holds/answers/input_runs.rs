@@ -12,7 +12,7 @@ use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_tensors::NO_KEY;
 
 /// Code of holds because an input file did not arrive.
-pub(crate) const TRANSFER_INPUT: i32 = 13;
+pub const TRANSFER_INPUT: i32 = 13;
 /// Subcodes for a file that its owner may not read: `EPERM` and `EACCES`. Others may.
 const NOT_PERMITTED: [i32; 2] = [1, 13];
 
@@ -125,10 +125,10 @@ fn first_run(index: usize, job: &StoredJob<'_>) -> Option<InputRun> {
 #[cfg(test)]
 mod tests {
     use super::super::hold_history::HoldHistory;
-    use super::super::test_log::TestLog;
     use super::super::thing_state::ThingState;
     use super::*;
     use htcondor_eventlog::SUBMIT;
+    use test_stores::TestLog;
 
     /// A file of the origin 7.
     fn file(file: u32) -> InputFile {

@@ -33,8 +33,8 @@ impl LearnedAge {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::log_with_outages;
     use super::*;
+    use test_stores::log_with_outages;
 
     #[test]
     fn longest_hold_is_known_from_its_release_on() {

@@ -182,7 +182,7 @@ fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuesti
 /// Answers that were learned from a small log.
 #[cfg(test)]
 pub(crate) fn learned_test_answers() -> LearnedAnswers {
-    let store = super::test_log::log_with_outages(8).store();
+    let store = test_stores::log_with_outages(8).store();
     let history = HoldHistory::new(&store);
     let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false);
     LearnedAnswers {
@@ -196,8 +196,8 @@ pub(crate) fn learned_test_answers() -> LearnedAnswers {
 mod tests {
     use super::super::hold_history::HoldHistory;
     use super::super::prior::Prior;
-    use super::super::test_log::{TestLog, log_with_outages};
     use super::*;
+    use test_stores::{TestLog, log_with_outages};
 
     #[test]
     fn written_answers_are_read_back() {

@@ -27,12 +27,12 @@ pub(crate) use answer_limits::{
 };
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
-pub(crate) use cluster_runs::ClusterKey;
+pub use cluster_runs::ClusterKey;
 pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
 pub use hold_history::HoldHistory;
-pub(crate) use input_runs::TRANSFER_INPUT;
+pub use input_runs::TRANSFER_INPUT;
 pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;
@@ -41,6 +41,4 @@ pub(crate) use past_hold::PastHold;
 pub use prior::Prior;
 pub(crate) use taught_rows::{label_later, settled_outcome};
 pub use thing_state::{MAX_SUCCESSES, ThingKind, ThingState};
-pub(crate) use visible_repair::is_visibly_repaired;
-#[cfg(test)]
-pub(crate) mod test_log;
+pub use visible_repair::is_visibly_repaired;

@@ -190,9 +190,9 @@ fn removal_ms(job: &StoredJob<'_>, cycles: &[HoldCycle], next: Range<usize>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::TestLog;
     use super::*;
     use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+    use test_stores::TestLog;
 
     /// Returns whether the fault of the first hold passes, as known at second `known_s`, for a job
     /// that is held at 10 s and then has these events.

@@ -197,8 +197,8 @@ fn weighted<'a>(sources: impl Iterator<Item = &'a [SharedRow]>) -> Vec<(&'a Shar
 #[cfg(test)]
 mod tests {
     use super::super::hold_history::HoldHistory;
-    use super::super::test_log::log_with_outages;
     use super::*;
+    use test_stores::log_with_outages;
 
     /// Returns what a log of `stretches` stretches contributes.
     fn contribution(stretches: i64) -> Contribution {

@@ -317,8 +317,8 @@ fn nearest_outcome(
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::{TestLog, log_with_outages};
     use super::*;
+    use test_stores::{TestLog, log_with_outages};
 
     /// Returns the label of the first hold of job `cluster`, asked at second `asked_s`.
     fn label(log: &TestLog, cluster: i32, asked_s: i64, known_s: i64) -> Option<bool> {

@@ -106,8 +106,8 @@ fn success_lower(count: usize) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::TestLog;
     use super::*;
+    use test_stores::TestLog;
 
     /// Returns the state of the file that the last job of `log` is held for, at second `asked_s`.
     fn state_at(log: &TestLog, asked_s: i64) -> Option<ThingState> {

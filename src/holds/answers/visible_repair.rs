@@ -7,7 +7,7 @@ use poolcast_tensors::HoldCycle;
 /// Returns true if the log shows that `job` was changed between the hold of `cycle` and its
 /// success: it has an attribute update, or the job was held for its use of memory or disk and then
 /// used more than it had requested when it was submitted.
-pub(crate) fn is_visibly_repaired(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
+pub fn is_visibly_repaired(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
     let history = &job.history;
     if history.number[cycle.hold..cycle.decided].contains(&ATTRIBUTE_UPDATE) {
         return true;

@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value};
 
 /// The attributes of a job. Of an attribute that is listed twice, the last value counts.
-pub(crate) type ListedAd = Map<String, Value>;
+pub type ListedAd = Map<String, Value>;
 
 /// Maximum length of a string or a name in an ad, in bytes. Longer ones are cut.
-pub(crate) const MAX_STRING_BYTES: usize = 64 << 10;
+pub const MAX_STRING_BYTES: usize = 64 << 10;
 
 /// Maximum length of an ad, in bytes. Longer ads are skipped.
 const MAX_AD_BYTES: usize = 1 << 20;
@@ -24,7 +24,7 @@ const REPLACEMENT: &str = r"\ufffd";
 ///
 /// # Errors
 /// Fails if `input` cannot be read, or if it is not one complete list.
-pub(crate) fn for_each_ad(
+pub fn for_each_ad(
     mut input: impl BufRead,
     mut take: impl FnMut(Result<ListedAd, &'static str>),
 ) -> Result<()> {

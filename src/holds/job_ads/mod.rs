@@ -4,4 +4,4 @@ mod ad_lines;
 mod ad_list;
 
 pub(crate) use ad_lines::for_each_history_ad;
-pub(crate) use ad_list::{ListedAd, MAX_STRING_BYTES, for_each_ad};
+pub use ad_list::{ListedAd, MAX_STRING_BYTES, for_each_ad};

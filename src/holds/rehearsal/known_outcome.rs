@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::advice::HoldAction;
 use crate::answers::{HoldHistory, PastHold, label_later, settled_outcome};
+use crate::decision::HoldAction;
 
 /// What is known about one hold at the second of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

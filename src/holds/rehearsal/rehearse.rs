@@ -8,12 +8,12 @@ use super::known_outcome::KnownOutcome;
 use super::rehearsal_dir::RehearsalDir;
 use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
-use crate::advice::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 use crate::answers::{
     AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
     Prior, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
 use crate::config::AdviceConfig;
+use crate::decision::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 
 /// The answers of a rehearsal.
 #[derive(Debug, Default)]
@@ -250,9 +250,9 @@ mod tests {
 
     use super::*;
     use crate::answers::HeldOdds;
-    use crate::answers::test_log::{TestLog, log_with_outages};
     use crate::rehearsal::{RehearsalTally, RehearsalTimes, SettledAnswers};
     use crate::test_config::TestConfig;
+    use test_stores::{TestLog, log_with_outages};
 
     /// The default settings, for answers that follow from the log alone.
     fn without_prior() -> AdviceConfig {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::advice::{AnswerFirmness, HoldAction};
 use crate::answers::HeldOdds;
+use crate::decision::{AnswerFirmness, HoldAction};
 
 /// An answer about one held job at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::known_outcome::KnownOutcome;
 use super::rehearsed_answer::RehearsedAnswer;
-use crate::advice::{AnswerFirmness, HoldAction};
 use crate::answers::HoldHistory;
+use crate::decision::{AnswerFirmness, HoldAction};
 
 /// A hold that was asked about, for who knows the truth about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

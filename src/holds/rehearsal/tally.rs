@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rehearsed_answer::RehearsedAnswer;
 use super::settled::SettledAnswers;
-use crate::advice::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 use crate::answers::MomentShares;
+use crate::decision::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 
 /// Number of holds below which a usual `periodic_release` expression releases a job.
 const PERIODIC_RELEASE_HOLDS: u32 = 4;

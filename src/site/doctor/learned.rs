@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
+use poolcast_advice::PublishedModel;
 use poolcast_base::output::{counted, time_span, utc_time};
 use poolcast_collect::read_archive;
-use poolcast_holds::advice::PublishedModel;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_sweep as sweep;
 

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use super::finding::Finding;
+use poolcast_advice::{JobQueue, QUEUE_ATTRIBUTES};
 use poolcast_base::output::counted;
-use poolcast_holds::advice::{JobQueue, QUEUE_ATTRIBUTES};
 use poolcast_holds::past_jobs::PastJobs;
 use poolcast_sweep::condor;
 

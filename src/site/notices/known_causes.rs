@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::notice::{Notice, NoticeCause};
 use super::target::NoticeTarget;
+use poolcast_advice::CauseGroup;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
-use poolcast_holds::advice::CauseGroup;
 
 /// Version of the file.
 const VERSION: u32 = 1;

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use poolcast_advice::CauseGroup;
 use poolcast_base::{escape, output};
-use poolcast_holds::advice::{AnswerFirmness, CauseGroup, HoldAction};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -158,7 +159,7 @@ pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use poolcast_holds::advice::JobId;
+    use poolcast_advice::JobId;
 
     pub(in super::super) fn group(cause: &str, words: &'static str) -> CauseGroup<'static> {
         CauseGroup {

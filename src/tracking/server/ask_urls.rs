@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::http_exchange::new_client;
 use super::http_sender::PROGRAM_NAME;
 use super::server_address::host_of;
-use poolcast_holds::advice::UrlAnswer;
+use poolcast_advice::UrlAnswer;
 
 /// Number of redirects that are followed: storage federations redirect to a server near by.
 const MAX_REDIRECTS: usize = 3;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_holds::advice::JobQueue;
+use poolcast_advice::JobQueue;
 
 /// Prediction time, in epoch milliseconds.
 const ASKED_MS: i64 = 1_700_000_000_000;

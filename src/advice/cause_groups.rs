@@ -1,0 +1,471 @@
+//! Groups advice by cause: jobs that are held for the same reason and get the same answer. Each
+//! group gets one command for all of its jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::cause_words::{cause_words, without_numbers};
+use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
+use super::job_advice::{AdviceGround, JobAdvice};
+use super::job_command::{JobId, RaisedRequest};
+use super::look::job_look::{JobLook, LookState};
+use super::memory_plan::MemoryPlan;
+use super::probe_result::ProbeResult;
+use super::thing_words::thing_name;
+use poolcast_holds::answers::ThingState;
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_rank, code_rule};
+
+/// Jobs that are held for one cause and get one answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct CauseGroup<'a> {
+    /// Short name for `--cause`. It stays the same as long as the cause and the answer do.
+    pub cause: String,
+    /// The access point of the jobs.
+    pub ap: &'a str,
+    /// The action for all of the jobs.
+    pub action: HoldAction,
+    /// Certainty of the action; absent where rules decide, and without advice.
+    pub firmness: Option<AnswerFirmness>,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// Short description of the cause, from the reason of the latest hold, or else from the hold
+    /// code.
+    pub words: String,
+    /// The ids of the jobs.
+    pub jobs: Vec<JobId>,
+    /// Clusters that the jobs belong to.
+    pub clusters: usize,
+    /// Known owners of the jobs.
+    pub owners: BTreeSet<&'a str>,
+    /// Lowest and highest probability of success; absent where rules decide.
+    pub odds: Option<(f64, f64)>,
+    /// Results of the last probes of the cause, by job.
+    pub probes: Vec<ProbeResult>,
+    /// The look at the file of the first job; absent unless looks decide.
+    pub look: Option<&'a JobLook>,
+    /// Number of files of the jobs that were looked at; 0 unless looks decide.
+    pub looked_files: usize,
+    /// Memory plans of the batches of the jobs, that of the most jobs first; empty unless they are
+    /// held for memory.
+    pub memory_plans: Vec<&'a MemoryPlan>,
+    /// State of the thing that the latest hold is for, among the holds with a known state.
+    pub state: Option<&'a ThingState>,
+    /// The name of that thing.
+    #[serde(skip)]
+    pub thing: Option<String>,
+    /// True if the answer would be a release or a probe if more outcomes of the owners were known.
+    #[serde(skip)]
+    pub lacks_outcomes: bool,
+    /// True if the odds follow from outcomes at other access points.
+    #[serde(skip)]
+    pub is_known_from_elsewhere: bool,
+    /// Start of the earliest hold in the group, epoch ms.
+    pub held_since_ms: i64,
+    /// Start of the latest hold in the group, epoch ms.
+    pub held_last_ms: i64,
+    /// Request to set for all jobs: the highest that any of them needs. Each other job of the group
+    /// needs more than half of it.
+    pub raise: Option<RaisedRequest>,
+    /// Command to type now, for all jobs.
+    pub command: Option<String>,
+    /// Command to type once the fault is fixed or has passed.
+    pub then: Option<String>,
+}
+
+impl CauseGroup<'_> {
+    /// Rewrites `command`, one of the group's, so that it gets the job ids from `call`, which
+    /// repeats the advice; `None` if it has no constraint to replace.
+    pub fn command_with_ids_of(&self, call: &str, command: &str) -> Option<String> {
+        let call = format!("{call} --cause {} --ids", self.cause);
+        command_with_ids_of(&call, command, self.held_last_ms.div_euclid(1000))
+    }
+}
+
+/// The key by which jobs are grouped. Its order breaks ties between groups of equal rank and size.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+struct CauseKey {
+    rank: u8,
+    ap: String,
+    hold_code: i32,
+    hold_subcode: i32,
+    /// The cause in words, with each number replaced by `#`.
+    words: String,
+    /// Binary logarithm of the raised request, rounded up; 0 without a request.
+    raise_class: u32,
+    /// State of the job's file, if a look at it decides. Jobs whose files differ get two commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    look: Option<LookState>,
+}
+
+/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. `all` is
+/// the advice on all held jobs: no command affects a job in `all` outside its group.
+pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
+    let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
+    for advice in chosen {
+        by_cause.entry(cause_key(advice)).or_default().push(advice);
+    }
+
+    let held_by_ap = held_by_access_point(all);
+    let names_access_point = held_by_ap.len() > 1;
+    let mut groups = Vec::new();
+    for (key, mut jobs) in by_cause {
+        jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
+        // Job ids are unique only within an access point, so its commands only consider its own
+        // jobs.
+        if let Some(held) = held_by_ap.get(key.ap.as_str()) {
+            groups.push(group_of(&key, &jobs, held, names_access_point));
+        }
+    }
+    groups.sort_by_key(|group| {
+        let rank = answer_rank(group.action, group.firmness);
+        (rank, std::cmp::Reverse(group.jobs.len()))
+    });
+    groups
+}
+
+/// Returns the name of the group that `advice` belongs to.
+pub fn cause_name(advice: &JobAdvice) -> String {
+    name_of(&cause_key(advice))
+}
+
+/// Returns true if `advice` belongs to one of the groups in `names`, or belonged to it before its file
+/// was repaired: a command that asks for the jobs of a group is typed once they are fixed.
+pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
+    let key = cause_key(advice);
+    let is_named = |key: &CauseKey| names.contains(&name_of(key));
+    let is_in_order = advice.look.as_ref().is_some_and(|look| {
+        // A file repaired within the slack of the clocks is found unchanged.
+        matches!(
+            look.state,
+            LookState::Changed | LookState::Unchanged | LookState::HasRoom
+        )
+    });
+    is_named(&key) || is_in_order && keys_before_repair(&key).iter().any(is_named)
+}
+
+/// Returns the keys that the group of `key` may have had before the file of its jobs was repaired.
+fn keys_before_repair(key: &CauseKey) -> Vec<CauseKey> {
+    let mut keys = Vec::new();
+    for state in [LookState::Missing, LookState::NotAllowed, LookState::Full] {
+        for firmness in [AnswerFirmness::Firm, AnswerFirmness::Probable] {
+            keys.push(CauseKey {
+                rank: answer_rank(HoldAction::Fix, Some(firmness)),
+                look: Some(state),
+                ..key.clone()
+            });
+        }
+    }
+    keys
+}
+
+fn name_of(key: &CauseKey) -> String {
+    let text = serde_json::to_string(key).unwrap_or_default();
+    let hash = twox_hash::XxHash3_64::oneshot(text.as_bytes());
+    format!("{:06x}", hash >> 40)
+}
+
+/// Describes the cause of a hold, by its reason if there is one, or else by its code.
+pub fn shown_cause(advice: &JobAdvice) -> String {
+    let reason = advice
+        .reason
+        .as_ref()
+        .filter(|_| !is_cause_given_by_code(advice))
+        .map(ToString::to_string);
+    match reason {
+        Some(reason) if !reason.is_empty() => cause_words(&reason),
+        _ => code_words(advice),
+    }
+}
+
+/// Describes the hold code in few words.
+fn code_words(advice: &JobAdvice) -> String {
+    let words = match (advice.hold_code, advice.hold_subcode) {
+        (21 | 34, 101) => "more CPUs than requested",
+        (21 | 34, 102) => "more memory than requested",
+        (21 | 34, 104) => "more disk than requested",
+        (1, _) => "held by a person",
+        _ => &advice.meaning,
+    };
+    words.to_owned()
+}
+
+/// Returns true if the code alone identifies the cause. A different person who holds a job, or a
+/// different amount of memory used, does not make another cause.
+fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
+    let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
+    matches!(
+        remedy,
+        Some(Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus)
+    ) || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
+}
+
+fn cause_key(advice: &JobAdvice) -> CauseKey {
+    let raise_class = advice
+        .raise
+        .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
+    CauseKey {
+        rank: answer_rank(advice.action, advice.firmness),
+        ap: advice.ap.as_str().to_owned(),
+        hold_code: advice.hold_code,
+        hold_subcode: advice.hold_subcode,
+        words: without_numbers(&shown_cause(advice)),
+        raise_class,
+        look: deciding_look(advice).map(|look| look.state),
+    }
+}
+
+/// Returns the look that decides on a job.
+fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
+    let is_by_look = advice.ground == AdviceGround::Look;
+    advice.look.as_deref().filter(|_| is_by_look)
+}
+
+/// Returns the held jobs of each access point.
+fn held_by_access_point(all: &[JobAdvice]) -> BTreeMap<&str, HeldIds> {
+    let mut held: BTreeMap<&str, Vec<HeldId>> = BTreeMap::new();
+    for advice in all {
+        held.entry(&advice.ap).or_default().push(advice.held_id());
+    }
+    held.into_iter()
+        .map(|(ap, jobs)| (ap, HeldIds::new(jobs)))
+        .collect()
+}
+
+fn group_of<'a>(
+    key: &CauseKey,
+    jobs: &[&'a JobAdvice],
+    held: &HeldIds,
+    names_access_point: bool,
+) -> CauseGroup<'a> {
+    let first = jobs[0];
+    let last_held = jobs.iter().max_by_key(|advice| advice.held_since_ms);
+    let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
+    let since = jobs.iter().map(|advice| advice.held_since_ms);
+    let odds = jobs.iter().filter_map(|advice| advice.probability);
+    let raise = jobs
+        .iter()
+        .filter_map(|advice| advice.raise)
+        .max_by_key(|raise| raise.number);
+
+    let names = JobNames {
+        held,
+        members: jobs
+            .iter()
+            .filter(|advice| is_named(advice))
+            .map(|advice| advice.held_id())
+            .collect(),
+        access_point: names_access_point.then_some(first.ap.as_str()),
+    };
+    let (command, then) = names.commands(first, raise);
+    let with_state = jobs.iter().filter(|advice| advice.state.is_some());
+    let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
+    let state = last_known.and_then(|advice| advice.state.as_deref());
+    let (look, looked_files) = looks_of(jobs);
+    CauseGroup {
+        cause: name_of(key),
+        ap: &first.ap,
+        action: first.action,
+        firmness: first.firmness,
+        hold_code: first.hold_code,
+        hold_subcode: first.hold_subcode,
+        words: last_held.map_or(String::new(), |advice| shown_cause(advice)),
+        jobs: jobs.iter().map(|advice| advice.job).collect(),
+        clusters: clusters.len(),
+        owners: jobs
+            .iter()
+            .filter_map(|advice| advice.owner.as_deref())
+            .collect(),
+        odds: odds
+            .clone()
+            .min_by(f64::total_cmp)
+            .zip(odds.max_by(f64::total_cmp)),
+        probes: probe_results(jobs),
+        look,
+        looked_files,
+        memory_plans: memory_plans_of(jobs),
+        state,
+        thing: last_known
+            .zip(state)
+            .map(|(advice, state)| thing_name(advice, state.kind)),
+        lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
+        is_known_from_elsewhere: jobs.iter().all(|advice| advice.is_known_from_elsewhere),
+        held_since_ms: since.clone().min().unwrap_or(0),
+        held_last_ms: since.max().unwrap_or(0),
+        raise,
+        command,
+        then,
+    }
+}
+
+/// Returns the first look that decides on one of `jobs`, and the number of files that such looks are
+/// about.
+fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
+    let looks: Vec<&JobLook> = jobs.iter().copied().filter_map(deciding_look).collect();
+    let files: BTreeSet<&str> = looks.iter().map(|look| look.path.as_str()).collect();
+    (looks.first().copied(), files.len())
+}
+
+/// Returns the memory plans of `jobs`, that of the most jobs first.
+fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
+    let mut plans: Vec<(&MemoryPlan, usize)> = Vec::new();
+    for plan in jobs
+        .iter()
+        .filter_map(|advice| advice.memory_plan.as_deref())
+    {
+        match plans
+            .iter_mut()
+            .find(|(other, _)| std::ptr::eq(*other, plan))
+        {
+            Some((_, count)) => *count += 1,
+            None => plans.push((plan, 1)),
+        }
+    }
+    plans.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    plans.into_iter().map(|(plan, _)| plan).collect()
+}
+
+/// Returns the results of probes that `jobs` have in their advice, the last one of each probe.
+fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
+    let mut by_job: BTreeMap<JobId, ProbeResult> = BTreeMap::new();
+    for &probe in jobs.iter().flat_map(|advice| &*advice.probes) {
+        let last = by_job.entry(probe.job).or_insert(probe);
+        *last = probe.max(*last);
+    }
+    by_job.into_values().collect()
+}
+
+/// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.
+fn is_named(advice: &JobAdvice) -> bool {
+    advice.action != HoldAction::Probe || advice.command.is_some()
+}
+
+/// The jobs of one group, for building commands that name exactly these jobs.
+struct JobNames<'a> {
+    held: &'a HeldIds,
+    /// The jobs of the group, sorted by id.
+    members: Vec<HeldId>,
+    /// The group's access point; `None` if the log has only one.
+    access_point: Option<&'a str>,
+}
+
+impl JobNames<'_> {
+    /// Returns the command for now and the command for later. `first` is any job of the group, and
+    /// `raise` the request that its jobs should have.
+    fn commands(
+        &self,
+        first: &JobAdvice,
+        raise: Option<RaisedRequest>,
+    ) -> (Option<String>, Option<String>) {
+        let release = || self.command("condor_release", "");
+        let is_released = first.then.is_some();
+        match first.action {
+            HoldAction::Release | HoldAction::Probe => (release(), None),
+            HoldAction::Remove => (self.command("condor_rm", ""), None),
+            HoldAction::Fix => match raise {
+                Some(raise) => (self.command("condor_qedit", &raise.arguments()), release()),
+                None => (self.look(), release()),
+            },
+            HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
+            HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
+        }
+    }
+
+    /// Builds a command that runs `program` with `arguments` on those of the jobs that are still in
+    /// the same hold.
+    fn command(&self, program: &str, arguments: &str) -> Option<String> {
+        let program = self.with_access_point(program)?;
+        command(&program, self.held, &self.members, arguments)
+    }
+
+    /// Builds a command that shows why the jobs are held.
+    fn look(&self) -> Option<String> {
+        let program = self.with_access_point("condor_q -hold")?;
+        match id_list(self.held, &self.members) {
+            Some(names) => Some(format!("{program} {}", names.join(" "))),
+            None => command(&program, self.held, &self.members, ""),
+        }
+    }
+
+    /// Returns `program` with the option that selects the access point; `None` if the name is
+    /// unsafe in a shell.
+    fn with_access_point(&self, program: &str) -> Option<String> {
+        let Some(ap) = self.access_point else {
+            return Some(program.to_owned());
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
+        let is_name = !ap.is_empty() && !ap.starts_with('-') && ap.chars().all(is_plain);
+        is_name.then(|| format!("{program} -name {ap}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::job_queue::JobQueue;
+    use super::*;
+    use poolcast_holds::answers::ThingKind;
+
+    /// Returns the advice on two jobs that are held for one cause, the second one later.
+    fn two_held_jobs() -> Vec<JobAdvice> {
+        let queue = r#"[
+            {"ClusterId": 7, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2, "EnteredCurrentStatus": 100},
+            {"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2, "EnteredCurrentStatus": 200}]"#;
+        let queue = JobQueue::read(queue.as_bytes()).expect("a queue");
+        queue.correct(Vec::new(), "ap", 300_000).0
+    }
+
+    fn groups_of(advice: &[JobAdvice]) -> Vec<CauseGroup<'_>> {
+        let chosen: Vec<&JobAdvice> = advice.iter().collect();
+        cause_groups(advice, &chosen)
+    }
+
+    #[test]
+    fn state_of_a_group_is_that_of_its_latest_hold_with_a_state() {
+        let mut advice = two_held_jobs();
+        for one in &mut advice {
+            one.reason = Some("reading from file /in/a.dat: (errno 2)".into());
+        }
+        let name = |advice: &[JobAdvice]| groups_of(advice)[0].thing.clone();
+        assert_eq!(name(&advice), None);
+        assert!(groups_of(&advice)[0].state.is_none());
+
+        let state = |successes_since| {
+            Some(Arc::new(ThingState {
+                kind: ThingKind::File,
+                last_failure_ms: 200_000,
+                successes_since,
+                owners_since: 0,
+                success_lower: None,
+                reads_since: 0,
+            }))
+        };
+        advice[0].state = state(1);
+        assert_eq!(name(&advice).as_deref(), Some("/in/a.dat"));
+        advice[1].state = state(2);
+        let groups = groups_of(&advice);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
+    }
+
+    #[test]
+    fn group_is_known_from_elsewhere_if_all_its_jobs_are() {
+        let mut advice = two_held_jobs();
+        advice[0].is_known_from_elsewhere = true;
+        assert!(!groups_of(&advice)[0].is_known_from_elsewhere);
+        advice[1].is_known_from_elsewhere = true;
+        assert!(groups_of(&advice)[0].is_known_from_elsewhere);
+    }
+
+    #[test]
+    fn group_lacks_outcomes_if_all_its_jobs_do() {
+        let mut advice = two_held_jobs();
+        advice[0].lacks_outcomes = true;
+        assert!(!groups_of(&advice)[0].lacks_outcomes);
+        advice[1].lacks_outcomes = true;
+        assert!(groups_of(&advice)[0].lacks_outcomes);
+    }
+}

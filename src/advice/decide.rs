@@ -1,0 +1,700 @@
+//! Decides the action for one hold from its probability of success, the thresholds of the model and
+//! the outcomes of similar holds.
+
+use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
+use poolcast_base::output;
+use poolcast_holds::answers::{RecoveryRecord, ThingState};
+use poolcast_holds::config::AdviceConfig;
+use poolcast_holds::decision::{
+    AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, MIN_TAUGHT_OUTCOMES,
+};
+use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
+
+/// Minimum number of similar holds whose outcomes count as evidence.
+pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
+
+/// Share of successes among holds for the same reason from which a rule that predicts failure is
+/// overruled.
+const MIN_SUCCESS_RATE_AGAINST_RULE: f64 = 0.25;
+
+/// Share of successes among similar holds from which a low probability is attributed to a transient
+/// fault.
+const MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT: f64 = 0.5;
+
+/// The probability thresholds for firm and for probable answers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DecisionThresholds {
+    pub(super) firm: AnswerThresholds,
+    pub(super) probable: AnswerThresholds,
+}
+
+impl DecisionThresholds {
+    /// Returns true if the model is precise enough for at least one kind of answer.
+    fn has_any(&self) -> bool {
+        let sides = [self.firm, self.probable];
+        sides
+            .iter()
+            .any(|side| side.success.is_some() || side.failure.is_some())
+    }
+}
+
+/// Evidence for the decision on one hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HoldEvidence {
+    /// The model's probability of success.
+    pub(super) probability: f64,
+    /// Outcomes of similar holds, with the same reason or the same code and subcode.
+    pub(super) similar: Option<SimilarHolds>,
+    /// Outcomes of holds for the same reason.
+    pub(super) of_reason: SimilarHolds,
+    /// Another job's release since this hold began, after which the job got past the same fault.
+    pub(super) passed_since: Option<PassedSince>,
+    /// Holds of the job with this code and subcode, this one included.
+    pub(super) holds_for_this_reason: usize,
+}
+
+/// What a job shares with a held one, after whose hold it was released and got past the fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassedSince {
+    /// The hold reason.
+    Reason,
+    /// The machine and the hold code.
+    Host,
+}
+
+impl PassedSince {
+    fn words(self) -> &'static str {
+        match self {
+            PassedSince::Reason => {
+                "a job that was held for this reason was released since then, and got past it"
+            }
+            PassedSince::Host => {
+                "a job that was held on the same machine with this code was released since then, and got past it"
+            }
+        }
+    }
+}
+
+/// A decision on one hold, with its reasons and evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AdviceDecision {
+    pub(super) action: HoldAction,
+    pub(super) ground: AdviceGround,
+    pub(super) firmness: Option<AnswerFirmness>,
+    /// The precision of earlier answers at this threshold.
+    pub(super) evidence: Option<AnswerThreshold>,
+    pub(super) reasons: Vec<String>,
+}
+
+impl HoldEvidence {
+    /// Returns true if the outcomes of holds for the same reason contradict a rule that predicts
+    /// failure. Holds with the same code alone cannot: they may have other faults.
+    pub(super) fn contradicts_rule(&self) -> bool {
+        let SimilarHolds { holds, rate, .. } = self.of_reason;
+        let often_succeeded = holds >= MIN_SIMILAR_HOLDS && rate >= MIN_SUCCESS_RATE_AGAINST_RULE;
+        often_succeeded || self.passed_since.is_some()
+    }
+}
+
+/// Decides the action for a hold that no rule decides. Gives no advice if the evidence is too weak.
+pub(super) fn decide_by_probability(
+    settings: &AdviceConfig,
+    thresholds: &DecisionThresholds,
+    hold: HoldEvidence,
+) -> AdviceDecision {
+    if let Some(cost) = settings.cost {
+        let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
+        return decide_by_cost(settings, release_from, hold);
+    }
+    if !thresholds.has_any() {
+        let unproven = "the model's answers were not right often enough on later holds";
+        return decide_by_record(settings, hold, unproven);
+    }
+
+    let steps = [
+        (AnswerFirmness::Firm, thresholds.firm),
+        (AnswerFirmness::Probable, thresholds.probable),
+    ];
+    // Firm thresholds come first, so an answer gets the highest certainty that it can have.
+    for (firmness, thresholds) in steps {
+        let is_success = |from: &AnswerThreshold| hold.probability >= from.probability;
+        let is_failure = |up_to: &AnswerThreshold| hold.probability <= up_to.probability;
+        let success = thresholds.success.filter(is_success);
+        let failure = thresholds.failure.filter(is_failure);
+        // A probability that passes both thresholds does not separate success from failure.
+        let (action, evidence) = match (success, failure) {
+            (Some(success), None) => (HoldAction::Release, success),
+            (None, Some(failure)) => (action_on_failure(settings, hold, firmness), failure),
+            _ => continue,
+        };
+        return AdviceDecision {
+            action,
+            ground: AdviceGround::Model,
+            firmness: Some(firmness),
+            evidence: Some(evidence),
+            reasons: decision_reasons(action, hold),
+        };
+    }
+    no_advice("the probability is not decisive: answers to similar holds were wrong too often")
+}
+
+/// Facts about the answer on a held job that its words need, besides its evidence.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AnswerNotes {
+    /// The limit that the answer reached.
+    pub(super) reached: Option<AnswerThreshold>,
+    /// The state of the thing that failed.
+    pub(super) state: Option<ThingState>,
+    /// The reason why the odds are unknown, if they are.
+    pub(super) why_no_odds: Option<String>,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    pub(super) lacks_outcomes: bool,
+    /// The earlier releases for the same ground, if other jobs got past the cause.
+    pub(super) recovered: Option<RecoveryRecord>,
+}
+
+/// Puts the `answer` about a held job into words.
+pub(super) fn decide_by_answer(
+    settings: &AdviceConfig,
+    answer: HeldAnswer,
+    evidence: &HeldEvidence,
+    notes: AnswerNotes,
+    hold: HoldEvidence,
+) -> AdviceDecision {
+    if let Some(cost) = settings.cost {
+        let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
+        return decide_by_cost(settings, release_from, hold);
+    }
+    let mut reasons = answer_reasons(answer.action, evidence, &notes);
+    reasons.extend(hold.similar.map(similar_holds_words));
+    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
+    let ground = match answer.action {
+        HoldAction::None => AdviceGround::Nothing,
+        _ => AdviceGround::Model,
+    };
+    AdviceDecision {
+        action: answer.action,
+        ground,
+        firmness: answer.firmness,
+        evidence: notes.reached,
+        reasons,
+    }
+}
+
+/// States the odds that lead to an action, or why they are unknown.
+fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNotes) -> Vec<String> {
+    let now = percent_words(evidence.probability_now());
+    let later = percent_words(evidence.odds.later);
+    let odds = notes.why_no_odds.clone().unwrap_or_else(|| {
+        format!(
+            "released unchanged, it succeeds with a probability of {now} now, and of {later} later"
+        )
+    });
+    let held = evidence.held_for_cause;
+    let why = match action {
+        HoldAction::Probe if evidence.awaits_outcome => Some(
+            "a job with this cause was released recently: wait for what comes of it".to_owned(),
+        ),
+        HoldAction::Probe if held > 1 => Some(format!(
+            "{held} jobs are held for this cause: the run of one shows if the fault has passed"
+        )),
+        HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
+        HoldAction::None => Some(unknown_words()),
+        HoldAction::Release if evidence.started_in_cluster > 0 => {
+            Some(cluster_words(evidence.started_in_cluster))
+        }
+        HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
+        HoldAction::Remove => Some(format!(
+            "it was held {} times for this reason",
+            evidence.holds_for_code
+        )),
+        _ => None,
+    };
+    let recovered = notes.recovered.map(recovery_words);
+    let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
+    let is_known_from_elsewhere = evidence.odds.is_known_from_elsewhere;
+    let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
+    why.into_iter()
+        .chain(recovered)
+        .chain([odds])
+        .chain(elsewhere)
+        .chain(lacks_outcomes)
+        .collect()
+}
+
+/// States the successes since the last failure, with the lower bound of the chance of success if
+/// there are several; `None` if there are none.
+fn successes_words(state: &ThingState) -> Option<String> {
+    let lower = state.success_lower?;
+    let since = output::utc_time(state.last_failure_ms);
+    let count = state.successes_since;
+    Some(match count {
+        1 => format!("1 job got past this cause since {since}, and none has failed since"),
+        // Rounded down, because it is a lower bound.
+        _ => format!(
+            "{count} of {count} jobs got past this cause since {since}: with 90 % confidence, at least {:.0} % do",
+            (100.0 * lower).floor()
+        ),
+    })
+}
+
+/// States that other jobs of the cluster started their program.
+fn cluster_words(started: usize) -> String {
+    format!(
+        "{} of its cluster started the same program since the last failure, and succeeded",
+        output::counted(started, "other job")
+    )
+}
+
+/// States what came of the earlier releases whose cause other jobs had got past.
+fn recovery_words(record: RecoveryRecord) -> String {
+    format!(
+        "{} of {} earlier releases after such successes succeeded",
+        output::with_commas(record.successes as u64),
+        output::with_commas(record.releases as u64)
+    )
+}
+
+/// States that too few outcomes are known for a release.
+pub fn lack_words() -> String {
+    format!(
+        "fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this owner for this code are known: too few to advise a release"
+    )
+}
+
+/// States that the odds follow from outcomes at other access points.
+pub fn elsewhere_words() -> &'static str {
+    "known from other access points, not from this one: this log shows no outcome for the hold code"
+}
+
+/// States that the outcomes of neither the cause nor the owner are known.
+fn unknown_words() -> String {
+    format!("fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this cause or of this owner are known")
+}
+
+/// Decides by the costs of mistakes. With known costs, every hold gets an answer.
+fn decide_by_cost(
+    settings: &AdviceConfig,
+    release_from: f64,
+    hold: HoldEvidence,
+) -> AdviceDecision {
+    let action = if hold.probability >= release_from {
+        HoldAction::Release
+    } else {
+        action_on_failure(settings, hold, AnswerFirmness::Firm)
+    };
+    let mut reasons = decision_reasons(action, hold);
+    reasons.push(format!(
+        "with `advice.cost`, a release pays from {:.0} %",
+        100.0 * release_from
+    ));
+    AdviceDecision {
+        action,
+        ground: AdviceGround::Model,
+        firmness: None,
+        evidence: None,
+        reasons,
+    }
+}
+
+/// Decides by the outcomes of similar holds, because the model cannot, for the reason `why_no_model`.
+/// Such a decision is never firm, and never a removal.
+pub(super) fn decide_by_record(
+    settings: &AdviceConfig,
+    hold: HoldEvidence,
+    why_no_model: &str,
+) -> AdviceDecision {
+    let Some(similar) = hold
+        .similar
+        .filter(|similar| similar.holds >= MIN_SIMILAR_HOLDS)
+    else {
+        return no_advice(&format!(
+            "{why_no_model}, and too few similar holds are known"
+        ));
+    };
+
+    let wanted = settings.probable_precision;
+    let action = if wilson_lower(similar.rate, similar.holds) >= wanted {
+        HoldAction::Release
+    } else if wilson_lower(1.0 - similar.rate, similar.holds) >= wanted {
+        action_on_failure(settings, hold, AnswerFirmness::Probable)
+    } else {
+        return no_advice(&format!("{why_no_model}; {}", similar_holds_words(similar)));
+    };
+    AdviceDecision {
+        action,
+        ground: AdviceGround::Record,
+        firmness: Some(AnswerFirmness::Probable),
+        evidence: None,
+        reasons: vec![similar_holds_words(similar), why_no_model.to_owned()],
+    }
+}
+
+fn no_advice(why: &str) -> AdviceDecision {
+    AdviceDecision {
+        action: HoldAction::None,
+        ground: AdviceGround::Nothing,
+        firmness: None,
+        evidence: None,
+        reasons: vec![why.to_owned()],
+    }
+}
+
+/// Returns the action for a job that would fail if it were released now. A removal cannot be
+/// undone, so it needs a firm answer.
+fn action_on_failure(
+    settings: &AdviceConfig,
+    hold: HoldEvidence,
+    firmness: AnswerFirmness,
+) -> HoldAction {
+    let is_firm = firmness == AnswerFirmness::Firm;
+    if is_firm && hold.holds_for_this_reason >= settings.remove_from_holds {
+        return HoldAction::Remove;
+    }
+    let passes = hold.similar.is_some_and(|similar| {
+        similar.holds >= MIN_SIMILAR_HOLDS && similar.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
+    });
+    if passes {
+        HoldAction::Later
+    } else {
+        HoldAction::Fix
+    }
+}
+
+/// States the reasons for an action, with the probability and the outcomes of similar holds.
+fn decision_reasons(action: HoldAction, hold: HoldEvidence) -> Vec<String> {
+    let percent = percent_words(hold.probability);
+    let first = match action {
+        HoldAction::Remove => format!(
+            "it was held {} times for this reason; released unchanged, it succeeds with a probability of {percent}",
+            hold.holds_for_this_reason
+        ),
+        HoldAction::Later => {
+            format!(
+                "released now, it succeeds with a probability of {percent}, but similar holds succeeded later"
+            )
+        }
+        _ => format!("released unchanged, it succeeds with a probability of {percent}"),
+    };
+    let mut reasons = vec![first];
+    if let Some(similar) = hold.similar {
+        reasons.push(similar_holds_words(similar));
+    }
+    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
+    reasons
+}
+
+/// Formats a probability as a percentage, but never as 0 % or 100 %.
+pub(super) fn percent_words(probability: f64) -> String {
+    match probability {
+        p if p < 0.01 => "less than 1 %".to_owned(),
+        p if p > 0.99 => "more than 99 %".to_owned(),
+        p => format!("{:.0} %", 100.0 * p),
+    }
+}
+
+/// Formats the outcomes of similar holds.
+pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
+    let kind = match similar.kind {
+        SimilarHoldKind::Reason => "for this reason",
+        SimilarHoldKind::Code => "with this code",
+    };
+    let mut words = format!(
+        "{} of {} {kind} succeeded after release",
+        output::with_commas(similar.successes as u64),
+        output::counted(similar.holds, "earlier hold")
+    );
+    if similar.holds > 10 {
+        words.push_str(&format!(", {} of the last ten", similar.last_10_successes));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_holds::answers::{HeldOdds, ThingKind};
+    use poolcast_holds::config::AdviceCost;
+
+    const SETTINGS: AdviceConfig = AdviceConfig {
+        precision: 0.9,
+        probable_precision: 0.75,
+        cost: None,
+        remove_from_holds: 5,
+        rehearsed_models: 20,
+        prior: true,
+        site_model: None,
+    };
+
+    fn threshold(probability: f64) -> Option<AnswerThreshold> {
+        Some(AnswerThreshold {
+            probability,
+            answers: 100,
+            right: 95,
+            clusters: 100,
+            coverage: 0.3,
+            lower: 0.88,
+        })
+    }
+
+    fn thresholds() -> DecisionThresholds {
+        DecisionThresholds {
+            firm: AnswerThresholds {
+                success: threshold(0.9),
+                failure: threshold(0.1),
+            },
+            probable: AnswerThresholds {
+                success: threshold(0.7),
+                failure: threshold(0.3),
+            },
+        }
+    }
+
+    fn similar(holds: usize, successes: usize) -> Option<SimilarHolds> {
+        Some(SimilarHolds {
+            kind: SimilarHoldKind::Code,
+            holds,
+            successes,
+            rate: successes as f64 / holds as f64,
+            last_10_successes: 0,
+        })
+    }
+
+    fn of_reason(holds: usize, successes: usize) -> SimilarHolds {
+        SimilarHolds {
+            kind: SimilarHoldKind::Reason,
+            ..similar(holds.max(1), successes).expect("some")
+        }
+    }
+
+    fn hold(probability: f64) -> HoldEvidence {
+        HoldEvidence {
+            probability,
+            similar: similar(100, 20),
+            of_reason: of_reason(0, 0),
+            passed_since: None,
+            holds_for_this_reason: 1,
+        }
+    }
+
+    fn decide(hold: HoldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
+        let decision = decide_by_probability(&SETTINGS, &thresholds(), hold);
+        (decision.action, decision.firmness)
+    }
+
+    #[test]
+    fn answers_are_as_firm_as_their_evidence() {
+        use AnswerFirmness::{Firm, Probable};
+        assert_eq!(decide(hold(0.9)), (HoldAction::Release, Some(Firm)));
+        assert_eq!(decide(hold(0.89)), (HoldAction::Release, Some(Probable)));
+        assert_eq!(decide(hold(0.69)), (HoldAction::None, None));
+        assert_eq!(decide(hold(0.3)), (HoldAction::Fix, Some(Probable)));
+        assert_eq!(decide(hold(0.1)), (HoldAction::Fix, Some(Firm)));
+    }
+
+    #[test]
+    fn repeated_failures_are_removed_and_transient_faults_wait() {
+        let often = HoldEvidence {
+            holds_for_this_reason: 5,
+            ..hold(0.05)
+        };
+        assert_eq!(decide(often).0, HoldAction::Remove);
+        // A probable answer never leads to a removal.
+        let uncertain = HoldEvidence {
+            probability: 0.25,
+            ..often
+        };
+        assert_eq!(
+            decide(uncertain),
+            (HoldAction::Fix, Some(AnswerFirmness::Probable))
+        );
+        let passing = HoldEvidence {
+            similar: similar(100, 60),
+            ..hold(0.05)
+        };
+        assert_eq!(decide(passing).0, HoldAction::Later);
+    }
+
+    #[test]
+    fn similar_holds_decide_without_thresholds() {
+        let none = DecisionThresholds::default();
+        let by_record = |similar| {
+            let hold = HoldEvidence {
+                similar,
+                ..hold(0.9)
+            };
+            let decision = decide_by_probability(&SETTINGS, &none, hold);
+            (decision.action, decision.ground)
+        };
+        assert_eq!(
+            by_record(similar(100, 2)),
+            (HoldAction::Fix, AdviceGround::Record)
+        );
+        assert_eq!(
+            by_record(similar(100, 95)),
+            (HoldAction::Release, AdviceGround::Record)
+        );
+        assert_eq!(
+            by_record(similar(100, 50)),
+            (HoldAction::None, AdviceGround::Nothing)
+        );
+        assert_eq!(
+            by_record(similar(19, 0)),
+            (HoldAction::None, AdviceGround::Nothing)
+        );
+        assert_eq!(by_record(None), (HoldAction::None, AdviceGround::Nothing));
+    }
+
+    #[test]
+    fn reasons_of_an_answer_have_the_bound_and_what_is_unknown() {
+        let evidence = HeldEvidence {
+            hold: 0,
+            code: (12, 2),
+            odds: HeldOdds {
+                now: 0.4,
+                uncalibrated: 0.4,
+                later: 0.7,
+                is_known_from_elsewhere: false,
+            },
+            rule: None,
+            passed_since: false,
+            is_taught: false,
+            has_outcomes: true,
+            held_for_cause: 1,
+            best_of_cause: 0.4,
+            is_new_cause: false,
+            cause: (0, 0),
+            is_probe: true,
+            recovered: 10,
+            started_in_cluster: 0,
+            origin_reads: 0,
+            awaits_outcome: false,
+            failed_just_now: false,
+            holds_for_code: 1,
+            is_beyond_learned: false,
+        };
+        let state = |successes_since, success_lower| {
+            Some(ThingState {
+                kind: ThingKind::File,
+                last_failure_ms: 1_795_227_966_000,
+                successes_since,
+                owners_since: 0,
+                success_lower: Some(success_lower),
+                reads_since: 0,
+            })
+        };
+        let reasons =
+            |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");
+        let odds =
+            "released unchanged, it succeeds with a probability of 95 % now, and of 70 % later";
+        assert_eq!(reasons(&AnswerNotes::default()), odds);
+
+        let of_ten = AnswerNotes {
+            state: state(10, 0.794),
+            ..AnswerNotes::default()
+        };
+        let bound = "10 of 10 jobs got past this cause since 2026-11-21 02:26:06 UTC: with 90 % confidence, at least 79 % do";
+        assert_eq!(reasons(&of_ten), format!("{bound}; {odds}"));
+        let of_one = AnswerNotes {
+            state: state(1, 0.1),
+            ..AnswerNotes::default()
+        };
+        assert!(!reasons(&of_one).contains("confidence"));
+        let with_record = AnswerNotes {
+            recovered: Some(RecoveryRecord {
+                releases: 1_200,
+                successes: 1_100,
+                lower: 0.9,
+            }),
+            ..of_ten
+        };
+        let record = "1,100 of 1,200 earlier releases after such successes succeeded";
+        assert_eq!(reasons(&with_record), format!("{bound}; {record}; {odds}"));
+
+        let unknown = AnswerNotes {
+            why_no_odds: Some("nobody knows".to_owned()),
+            lacks_outcomes: true,
+            ..AnswerNotes::default()
+        };
+        assert_eq!(
+            reasons(&unknown),
+            "nobody knows; fewer than 3 outcomes of this owner for this code are known: too few to advise a release"
+        );
+    }
+
+    #[test]
+    fn successes_of_the_cluster_are_the_reason_of_a_release() {
+        assert_eq!(
+            cluster_words(2),
+            "2 other jobs of its cluster started the same program since the last failure, and succeeded"
+        );
+        assert!(cluster_words(1).starts_with("1 other job of its cluster started"));
+    }
+
+    #[test]
+    fn percentages_are_never_0_or_100() {
+        assert_eq!(
+            [0.0, 0.012, 0.5, 1.0].map(percent_words),
+            ["less than 1 %", "1 %", "50 %", "more than 99 %"]
+        );
+    }
+
+    #[test]
+    fn costs_replace_thresholds() {
+        let settings = AdviceConfig {
+            cost: Some(AdviceCost {
+                wasted_run: 1.0,
+                lost_success: 4.0,
+            }),
+            ..SETTINGS
+        };
+        let action = |probability| {
+            decide_by_probability(&settings, &DecisionThresholds::default(), hold(probability))
+                .action
+        };
+        assert_eq!(
+            (action(0.2), action(0.19)),
+            (HoldAction::Release, HoldAction::Fix)
+        );
+    }
+
+    #[test]
+    fn many_successes_for_the_same_reason_contradict_a_rule() {
+        let contradicts = |holds, successes| {
+            let evidence = HoldEvidence {
+                of_reason: of_reason(holds, successes),
+                ..hold(0.5)
+            };
+            evidence.contradicts_rule()
+        };
+        assert!(contradicts(20, 5));
+        assert!(!contradicts(19, 19));
+        assert!(!contradicts(100, 24));
+        assert!(!contradicts(0, 0));
+    }
+
+    #[test]
+    fn holds_with_the_same_code_do_not_contradict_a_rule() {
+        let evidence = HoldEvidence {
+            similar: similar(500, 480),
+            of_reason: of_reason(3, 0),
+            ..hold(0.9)
+        };
+        assert!(!evidence.contradicts_rule());
+    }
+
+    #[test]
+    fn one_pass_since_the_hold_contradicts_a_rule() {
+        let evidence = HoldEvidence {
+            of_reason: of_reason(3, 1),
+            passed_since: Some(PassedSince::Reason),
+            ..hold(0.9)
+        };
+        assert!(evidence.contradicts_rule());
+        let decision = decide_by_probability(&SETTINGS, &thresholds(), evidence);
+        assert!(
+            decision.reasons.concat().contains("since then"),
+            "{decision:?}"
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The advice on one job: the action, the reasons for it, and the facts about the hold.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use super::held_ids::HeldId;
+use super::job_command::{JobCommand, JobId, RaisedRequest};
+use super::look::job_look::JobLook;
+use super::memory_plan::MemoryPlan;
+use super::probe_result::ProbeResult;
+#[cfg(test)]
+use super::queue_facts::JobFiles;
+use super::queue_facts::QueueFacts;
+use super::shared_text::{NumberedText, SharedText};
+use poolcast_holds::answers::ThingState;
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
+use poolcast_holds::training::AnswerThreshold;
+
+/// The source of a recommendation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdviceGround {
+    /// A rule for the hold code.
+    Rule,
+    /// The outcomes of similar holds, because the model is not precise enough.
+    Record,
+    /// The model's probability.
+    Model,
+    /// A look at the file that the hold is about.
+    Look,
+    /// No source: there is no advice.
+    Nothing,
+}
+
+/// The attribute that similar holds share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SimilarHoldKind {
+    /// The hold reason, without the parts that differ between jobs.
+    Reason,
+    /// The hold code and subcode.
+    Code,
+}
+
+/// Outcomes of earlier holds that are similar to one hold, as known at prediction time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SimilarHolds {
+    /// The attribute that the holds share.
+    pub kind: SimilarHoldKind,
+    /// Number of similar holds with a known outcome.
+    pub holds: usize,
+    /// Number of these holds after which the job succeeded.
+    pub successes: usize,
+    /// Share of successes.
+    pub rate: f64,
+    /// Successes among the last ten holds, or among all if there are fewer.
+    pub last_10_successes: usize,
+}
+
+/// The advice on one job.
+#[derive(Debug, Clone, Serialize)]
+pub struct JobAdvice {
+    /// Job id, as `cluster.proc`.
+    pub job: JobId,
+    /// The job's access point.
+    pub ap: SharedText,
+    /// Cluster number of the job.
+    #[serde(skip)]
+    pub cluster: i32,
+    /// Proc number of the job.
+    #[serde(skip)]
+    pub proc: i32,
+    /// The job's owner, if the log or the queue names one.
+    pub owner: Option<SharedText>,
+    /// The recommended action.
+    pub action: HoldAction,
+    /// The source of the recommendation.
+    pub ground: AdviceGround,
+    /// Certainty of the action; absent where a rule decides, and without advice.
+    pub firmness: Option<AnswerFirmness>,
+    /// Precision of such answers on holds after the training data.
+    pub evidence: Option<Box<AnswerThreshold>>,
+    /// The reasons for the action, in sentences.
+    #[serde(serialize_with = "serialize_slice")]
+    pub reasons: Arc<[SharedText]>,
+    /// Command to type now; absent without advice, or if there is nothing to do now.
+    pub command: Option<JobCommand>,
+    /// Request that the job should have, if it used more than it requested.
+    pub raise: Option<RaisedRequest>,
+    /// Command to type once the fault is fixed or has passed, or once the reason for the hold is
+    /// gone.
+    pub then: Option<JobCommand>,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// Meaning of the hold code and subcode.
+    pub meaning: SharedText,
+    /// The hold reason, in the words of the log or the queue.
+    pub reason: Option<NumberedText>,
+    /// Hash of the hold event's text, which identifies the event among others of the job.
+    #[serde(skip)]
+    pub hold_text_hash: u32,
+    /// Submission time of the job, epoch ms.
+    pub submitted_ms: i64,
+    /// Start of the hold, epoch ms.
+    pub held_since_ms: i64,
+    /// Duration of the hold up to the prediction time, ms.
+    pub held_for_ms: i64,
+    /// Number of holds of the job so far, this one included.
+    pub holds: u32,
+    /// Number of holds with this code and subcode, this one included.
+    pub holds_for_this_reason: usize,
+    /// Number of other jobs in the cluster that are held now with this code and subcode.
+    pub siblings_held: usize,
+    /// The model's probability of success if released unchanged; absent where a rule decides, and
+    /// for a hold that is older than all that the answers have learned from.
+    pub probability: Option<f64>,
+    /// The probability of success if released unchanged at a later time; absent like `probability`,
+    /// and without an answer model.
+    pub later_probability: Option<f64>,
+    /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
+    /// answer model, unless a look decides.
+    pub good_until_ms: Option<i64>,
+    /// The cause that a probe is for; absent for other answers.
+    #[serde(skip)]
+    pub(super) probe_cause: Option<ProbeCause>,
+    /// Results of the last probe of its cause that was recommended since the job is held.
+    #[serde(serialize_with = "serialize_slice")]
+    pub probes: Arc<[ProbeResult]>,
+    /// Latest outcomes of all jobs that were held for the same file, server or reason; absent if
+    /// none is known, and without an answer model.
+    #[serde(serialize_with = "serialize_shared")]
+    pub state: Option<Arc<ThingState>>,
+    /// True if the odds follow from outcomes at other access points: this log shows none for the
+    /// hold code.
+    pub is_known_from_elsewhere: bool,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    #[serde(skip)]
+    pub lacks_outcomes: bool,
+    /// The look at the file that the hold is about; absent if none was looked at.
+    #[serde(serialize_with = "serialize_shared")]
+    pub look: Option<Arc<JobLook>>,
+    /// The memory that the next submission of its batch should request; absent unless it is held
+    /// for memory, and if too little is known about the batch.
+    #[serde(serialize_with = "serialize_shared")]
+    pub memory_plan: Option<Arc<MemoryPlan>>,
+    /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
+    pub like_cases: Option<Box<SimilarHolds>>,
+    /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
+    #[serde(skip)]
+    pub used_memory_mb: u64,
+    /// Facts from the queue; absent if the queue was not queried.
+    #[serde(serialize_with = "serialize_shared")]
+    pub queue: Option<Arc<QueueFacts>>,
+}
+
+impl JobAdvice {
+    /// Returns the job with the attributes of its hold, for commands.
+    pub(super) fn held_id(&self) -> HeldId {
+        HeldId {
+            cluster: self.cluster,
+            proc: self.proc,
+            hold_code: self.hold_code,
+            hold_subcode: self.hold_subcode,
+            since_s: self.held_since_ms.div_euclid(1000),
+        }
+    }
+}
+
+fn serialize_shared<T: Serialize, S: Serializer>(
+    shared: &Option<Arc<T>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    shared.as_deref().serialize(serializer)
+}
+
+fn serialize_slice<T: Serialize, S: Serializer>(
+    items: &Arc<[T]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    items[..].serialize(serializer)
+}
+
+#[cfg(test)]
+impl JobAdvice {
+    /// Returns the advice on a job that is held for the third time.
+    pub(super) fn of_test_job() -> JobAdvice {
+        use super::job_command::CommandTask;
+
+        let job = HeldId {
+            cluster: 12,
+            proc: 0,
+            hold_code: 12,
+            hold_subcode: 2,
+            since_s: 1_795_227_966,
+        };
+        JobAdvice {
+            job: JobId {
+                cluster: 12,
+                proc: 0,
+            },
+            ap: "ap".into(),
+            cluster: 12,
+            proc: 0,
+            owner: Some("ada".into()),
+            action: HoldAction::Release,
+            ground: AdviceGround::Model,
+            firmness: Some(AnswerFirmness::Probable),
+            evidence: Some(Box::new(AnswerThreshold {
+                probability: 0.7,
+                answers: 1200,
+                right: 960,
+                clusters: 310,
+                coverage: 0.3,
+                lower: 0.752,
+            })),
+            reasons: ["so".into()].into(),
+            command: JobCommand::new(CommandTask::Release, &job),
+            raise: None,
+            then: None,
+            hold_code: 12,
+            hold_subcode: 2,
+            meaning: poolcast_holds::decision::code_meaning(12, 2).into(),
+            reason: Some("no file\u{1b}".into()),
+            hold_text_hash: 0,
+            submitted_ms: 0,
+            held_since_ms: 1_795_227_966_000,
+            held_for_ms: 61_000,
+            holds: 3,
+            holds_for_this_reason: 1,
+            siblings_held: 2,
+            later_probability: None,
+            good_until_ms: None,
+            probe_cause: None,
+            probes: Arc::default(),
+            state: None,
+            lacks_outcomes: false,
+            is_known_from_elsewhere: false,
+            look: None,
+            memory_plan: None,
+            probability: Some(0.731),
+            like_cases: Some(Box::new(SimilarHolds {
+                kind: SimilarHoldKind::Reason,
+                holds: 40,
+                successes: 10,
+                rate: 0.25,
+                last_10_successes: 4,
+            })),
+            used_memory_mb: 0,
+            queue: Some(Arc::new(QueueFacts {
+                request_memory: Some("64".into()),
+                memory_usage_mb: None,
+                resident_set_kib: Some(4872),
+                job_starts: Some(3),
+                periodic_release: None,
+                files: JobFiles::default(),
+            })),
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Judges each held job: by rule if the hold code decides, or else by the model.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+
+use super::advice_basis::{AdviceModels, why_models_do_not_apply};
+use super::decide::{
+    AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
+    decide_by_answer, decide_by_probability, decide_by_record, similar_holds_words,
+};
+use super::held_ids::HeldId;
+use super::held_jobs::{HeldJob, held_jobs};
+use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
+use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
+use super::job_queue::JobQueue;
+use super::remedy::{raised_request, remedy_command, used_memory_mb};
+use super::shared_text::SharedText;
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_base::output;
+use poolcast_config::WindowPosition;
+use poolcast_events::{EventStore, StoreSummary};
+use poolcast_holds::answers::ThingState;
+use poolcast_holds::config::AdviceConfig;
+use poolcast_holds::decision::{
+    AskedAnswers, HoldAction, HoldRule, Remedy, code_meaning, code_rule, reason_names_file,
+    reason_names_host,
+};
+use poolcast_holds::training::{HoldModel, TrainedModel};
+use poolcast_tensors::{
+    HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
+};
+
+/// Length of the frames in which recent events are counted, s. Advice does not use these counts.
+const FRAME_S: u32 = 60;
+
+/// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
+/// events up to that time. Where events are missing from the log, `queue` decides which jobs are
+/// still held. The models judge only jobs of access points that they learned from, and only until
+/// they are out of date. Without models, rules and the outcomes of similar holds decide.
+///
+/// # Errors
+/// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
+/// include later events, or if the model's probabilities cannot be computed.
+pub fn advise(
+    store: &EventStore,
+    models: AdviceModels<'_>,
+    settings: &AdviceConfig,
+    queue: Option<&JobQueue>,
+    at_ms: Option<i64>,
+) -> Result<Vec<JobAdvice>> {
+    let model = models.trained;
+    let window = model.map_or(WindowPosition::Release, |model| model.tensors.window);
+    if let Some(at_ms) = at_ms {
+        check_prediction_time(store, window, at_ms)?;
+    }
+    let held = held_jobs(store, window, at_ms);
+
+    let precisions = [settings.precision, settings.probable_precision];
+    let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
+    let thresholds = model.map(|model| model.answer_thresholds(precisions));
+    let [firm, probable] = thresholds.transpose()?.unwrap_or_default();
+    let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
+    // A model that learned from later events must not answer.
+    let answers = models
+        .answers
+        .filter(|answers| answers.known_ms <= asked_ms);
+    let answers = answers
+        .map(|answers| AskedAnswers::new(store, answers, &asked, asked_ms))
+        .transpose()?;
+    let judge = HoldJudge {
+        store,
+        settings,
+        thresholds: DecisionThresholds { firm, probable },
+        history: PoolHistory::new(store, FRAME_S),
+        model_objections: model_objections(store, &models, asked_ms),
+        answers,
+        queue,
+        held_by_reason: count_held_by_reason(&held),
+        asked_ms,
+    };
+    let probabilities = judge.probabilities(&asked, model)?;
+
+    let mut advice = Vec::with_capacity(held.len());
+    for (held, probability) in held.iter().zip(probabilities) {
+        advice.push(judge.advise_on(held, probability));
+    }
+    Ok(advice)
+}
+
+/// Access point, cluster, and the code and subcode of a hold.
+type ClusterHoldReason = (u32, i32, (i32, i32));
+
+fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
+    (held.job.ap, held.job.cluster, held.reason())
+}
+
+fn shared(texts: Vec<String>) -> Arc<[SharedText]> {
+    texts.into_iter().map(SharedText::from).collect()
+}
+
+/// Returns the job with the attributes of its hold, for commands.
+fn held_id(held: &HeldJob<'_>) -> HeldId {
+    let (hold_code, hold_subcode) = held.reason();
+    let since_ms = held.job.history.time_ms[held.asked.cycle.hold];
+    HeldId {
+        cluster: held.job.cluster,
+        proc: held.job.proc,
+        hold_code,
+        hold_subcode,
+        since_s: since_ms.div_euclid(1000),
+    }
+}
+
+/// Returns the reason why `models` must not judge jobs at `asked_ms`, for each access point of
+/// `store`.
+fn model_objections(
+    store: &EventStore,
+    models: &AdviceModels<'_>,
+    asked_ms: i64,
+) -> Vec<Option<&'static str>> {
+    let objection = |ap: &String| why_models_do_not_apply(models, ap, asked_ms);
+    store.summary.aps.iter().map(objection).collect()
+}
+
+/// Counts the held jobs by cluster and reason.
+fn count_held_by_reason(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
+    let mut alike = HashMap::new();
+    for held in held {
+        *alike.entry(cluster_and_reason(held)).or_default() += 1;
+    }
+    alike
+}
+
+/// Judges single jobs, with the data that all of them share.
+struct HoldJudge<'a> {
+    store: &'a EventStore,
+    settings: &'a AdviceConfig,
+    queue: Option<&'a JobQueue>,
+    thresholds: DecisionThresholds,
+    history: PoolHistory,
+    /// Answers for questions in the middle of a hold.
+    answers: Option<AskedAnswers>,
+    /// The reason why the model must not judge jobs of an access point, if there is one, by the
+    /// index of the access point.
+    model_objections: Vec<Option<&'static str>>,
+    /// Number of held jobs, by cluster and reason.
+    held_by_reason: HashMap<ClusterHoldReason, usize>,
+    /// Prediction time, epoch ms.
+    asked_ms: i64,
+}
+
+/// Rejects times outside the log, and any time if the model's samples include later events.
+fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64) -> Result<()> {
+    let StoreSummary {
+        begin_ms, end_ms, ..
+    } = store.summary;
+    ensure!(
+        (begin_ms..=end_ms).contains(&at_ms),
+        hinted(
+            format!("the log does not cover {}", output::utc_time(at_ms)),
+            format!(
+                "choose a time from {} to {}",
+                output::utc_time(begin_ms),
+                output::utc_time(end_ms)
+            )
+        )
+    );
+    ensure!(
+        window != WindowPosition::Life,
+        hinted(
+            "the model uses the whole life of a job, which includes events after that time",
+            "train a model with `window: release` or `hold`"
+        )
+    );
+    Ok(())
+}
+
+impl HoldJudge<'_> {
+    /// Returns the probability that each of the `asked` holds leads to a success if the job is
+    /// released now.
+    fn probabilities(
+        &self,
+        asked: &[QueriedHold],
+        trained: Option<&TrainedModel>,
+    ) -> Result<Vec<f64>> {
+        let Some(answers) = &self.answers else {
+            return trained.map_or_else(
+                || Ok(vec![0.5; asked.len()]),
+                |trained| HoldModel::new(self.store, trained).probabilities(asked),
+            );
+        };
+        let now = |asked| {
+            answers
+                .evidence(asked)
+                .map_or(0.5, |evidence| evidence.probability_now())
+        };
+        Ok(asked.iter().map(now).collect())
+    }
+
+    /// Judges one job, and adds the facts about it. `probability` is the model's probability of
+    /// success if the job is released unchanged.
+    fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
+        let (hold_code, hold_subcode) = held.reason();
+        let history = held.job.history;
+        let siblings_held = self.held_by_reason[&cluster_and_reason(held)] - 1;
+
+        let odds = self.evidence(held, probability);
+        let judgement = self.judge(held, odds);
+        let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
+        let has_probability = is_by_probability && self.model_objection(held).is_none();
+
+        let answers = self.answers.as_ref().filter(|_| has_probability);
+        let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
+        let stated = match evidence {
+            Some(evidence) => evidence.stated_probability(),
+            None => has_probability.then_some(odds.probability),
+        };
+        let stated_odds = evidence.filter(|_| stated.is_some()).map(|one| one.odds);
+        let held_since_ms = history.time_ms[held.asked.cycle.hold];
+        let is_probe = judgement.decision.action == HoldAction::Probe;
+        JobAdvice {
+            job: JobId {
+                cluster: held.job.cluster,
+                proc: held.job.proc,
+            },
+            ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
+            cluster: held.job.cluster,
+            proc: held.job.proc,
+            owner: None,
+            action: judgement.decision.action,
+            ground: judgement.decision.ground,
+            firmness: judgement.decision.firmness,
+            evidence: judgement.decision.evidence.map(Box::new),
+            reasons: shared(judgement.decision.reasons),
+            command: judgement.command,
+            raise: judgement.raise,
+            then: judgement.then,
+            hold_code,
+            hold_subcode,
+            meaning: code_meaning(hold_code, hold_subcode).into(),
+            reason: None,
+            hold_text_hash: history.text_hash[held.asked.cycle.hold],
+            submitted_ms: held.job.submit_ms,
+            held_since_ms,
+            held_for_ms: self.held_for_ms(held),
+            holds: held.asked.cycle.earlier_holds + 1,
+            holds_for_this_reason: odds.holds_for_this_reason,
+            siblings_held,
+            probability: stated,
+            later_probability: stated_odds.map(|odds| odds.later),
+            good_until_ms: answers.map(|answers| answers.good_until_ms),
+            probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
+            probes: Arc::default(),
+            state: self.state(held).cloned(),
+            lacks_outcomes: judgement.lacks_outcomes,
+            is_known_from_elsewhere: stated_odds.is_some_and(|odds| odds.is_known_from_elsewhere),
+            look: None,
+            memory_plan: None,
+            like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
+            used_memory_mb: used_memory_mb(&held.job),
+            queue: None,
+        }
+    }
+
+    /// Collects the evidence for the decision on one hold.
+    fn evidence(&self, held: &HeldJob<'_>, probability: f64) -> HoldEvidence {
+        let job = self.store.jobs().get(held.asked.job as usize);
+        let records = self.history.facts(&job, &held.asked).records;
+        HoldEvidence {
+            probability,
+            similar: similar_holds(&records),
+            of_reason: holds_for_reason(&records),
+            passed_since: passed_since(held, &records),
+            holds_for_this_reason: held.holds_for_this_reason(),
+        }
+    }
+
+    /// Judges by rule if the hold code has a rule that holds for the same reason do not contradict,
+    /// or else by the evidence.
+    fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
+        let (hold_code, hold_subcode) = held.reason();
+        let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
+        // If events are missing, only the queue can confirm that the job is still held.
+        if !held.is_known && !self.queue.is_some_and(is_in_queue) {
+            return Judgement::unknown();
+        }
+        if self.model_objection(held).is_none()
+            && let Some(judgement) = self.judge_by_answer(held, odds)
+        {
+            return judgement;
+        }
+        match code_rule(hold_code, hold_subcode) {
+            Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
+                Judgement::by_rule(&rule, held, odds.of_reason)
+            }
+            _ => Judgement::by_probability(self.decide(held, odds), held),
+        }
+    }
+
+    /// Judges by the answer about the hold; `None` if there is no answer model.
+    fn judge_by_answer(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Option<Judgement> {
+        let answers = self.answers.as_ref()?;
+        let evidence = answers.evidence(&held.asked)?;
+        let answer = answers.answer(evidence, self.settings);
+        if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
+            let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
+            judgement.decision.firmness = answer.firmness;
+            return Some(judgement);
+        }
+        let notes = AnswerNotes {
+            reached: answers.limit(&answer, evidence),
+            state: answers.state(evidence).map(|state| **state),
+            why_no_odds: answers.why_no_odds(evidence, self.held_for_ms(held)),
+            lacks_outcomes: answers.lacks_outcomes(&answer, evidence, self.settings),
+            recovered: answers.recovered(&answer),
+        };
+        // With known costs, these decide and not what is known of the owner.
+        let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();
+        let decision = decide_by_answer(self.settings, answer, evidence, notes, odds);
+        let mut judgement = Judgement::by_probability(decision, held);
+        judgement.lacks_outcomes = lacks_outcomes;
+        // Only the probes of a cause are released now, and only if no other job of it runs.
+        let is_released = evidence.is_probe && !evidence.awaits_outcome;
+        if answer.action == HoldAction::Probe && !is_released {
+            judgement.command = None;
+        }
+        Some(judgement)
+    }
+
+    /// Returns the state of the thing that the job is held for.
+    fn state(&self, held: &HeldJob<'_>) -> Option<&Arc<ThingState>> {
+        let answers = self.answers.as_ref()?;
+        answers.state(answers.evidence(&held.asked)?)
+    }
+
+    fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {
+        self.asked_ms - held.job.history.time_ms[held.asked.cycle.hold]
+    }
+
+    /// Decides by the model if it applies to the job, or else by the outcomes of similar holds.
+    fn decide(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> AdviceDecision {
+        match self.model_objection(held) {
+            None => decide_by_probability(self.settings, &self.thresholds, odds),
+            Some(why) => decide_by_record(self.settings, odds, why),
+        }
+    }
+
+    fn model_objection(&self, held: &HeldJob<'_>) -> Option<&'static str> {
+        self.model_objections[held.job.ap as usize]
+    }
+}
+
+/// A decision with the commands for it.
+struct Judgement {
+    decision: AdviceDecision,
+    command: Option<JobCommand>,
+    raise: Option<RaisedRequest>,
+    then: Option<JobCommand>,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    lacks_outcomes: bool,
+}
+
+impl Judgement {
+    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, of_reason: SimilarHolds) -> Judgement {
+        let mut reasons = vec![rule.why.to_owned()];
+        if rule.expects_failure() && of_reason.holds > 0 {
+            reasons.push(similar_holds_words(of_reason));
+        }
+        let job = held_id(held);
+        let release = || JobCommand::new(CommandTask::Release, &job);
+        let raise = raised_request(rule.remedy, &held.job);
+        Judgement {
+            decision: AdviceDecision {
+                action: rule.action,
+                ground: AdviceGround::Rule,
+                firmness: None,
+                evidence: None,
+                reasons,
+            },
+            command: remedy_command(rule.remedy, &job, raise),
+            raise,
+            then: rule.is_released_by_hand.then(release).flatten(),
+            lacks_outcomes: false,
+        }
+    }
+
+    fn by_probability(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
+        let job = held_id(held);
+        let release = || JobCommand::new(CommandTask::Release, &job);
+        let (command, then) = match decision.action {
+            HoldAction::Release | HoldAction::Probe => (release(), None),
+            HoldAction::Fix => (remedy_command(Remedy::Look, &job, None), release()),
+            HoldAction::Remove => (JobCommand::new(CommandTask::Remove, &job), None),
+            HoldAction::Later => (None, release()),
+            HoldAction::Leave | HoldAction::None => (None, None),
+        };
+        Judgement {
+            decision,
+            command,
+            raise: None,
+            then,
+            lacks_outcomes: false,
+        }
+    }
+
+    /// No advice: events are missing after the hold, so the job may not be held any more.
+    fn unknown() -> Judgement {
+        Judgement {
+            decision: AdviceDecision {
+                action: HoldAction::None,
+                ground: AdviceGround::Nothing,
+                firmness: None,
+                evidence: None,
+                reasons: vec![
+                    "events are missing after its hold, so the log does not show whether it is still held"
+                        .to_owned(),
+                ],
+            },
+            command: None,
+            raise: None,
+            then: None,
+            lacks_outcomes: false,
+        }
+    }
+}
+
+/// Returns what `held` shares with a job that was released since it is held, and got past the fault
+/// that the reason names.
+fn passed_since(held: &HeldJob<'_>, records: &HoldRecords) -> Option<PassedSince> {
+    let (code, _) = held.reason();
+    let held_for_ms = held.asked.asked_ms - held.job.history.time_ms[held.asked.cycle.hold];
+    let is_since = |ago_ms: Option<i64>| ago_ms.is_some_and(|ago_ms| ago_ms < held_for_ms);
+    if reason_names_file(code) && is_since(records.since_passed_for_reason_ms) {
+        return Some(PassedSince::Reason);
+    }
+    let is_from_host = reason_names_host(code) && is_since(records.since_passed_from_host_ms);
+    is_from_host.then_some(PassedSince::Host)
+}
+
+/// Returns the outcomes of holds for the same reason. If too few are known, uses all holds with the
+/// same code and subcode instead.
+fn similar_holds(records: &HoldRecords) -> Option<SimilarHolds> {
+    let of_reason = holds_for_reason(records);
+    let of_code =
+        SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
+    let is_enough = of_reason.holds >= MIN_SIMILAR_HOLDS || of_reason.holds == of_code.holds;
+    let similar = if is_enough { of_reason } else { of_code };
+    (similar.holds > 0).then_some(similar)
+}
+
+/// Returns the outcomes of holds for the same reason.
+fn holds_for_reason(records: &HoldRecords) -> SimilarHolds {
+    let record = records.holds(HoldRecordKind::Reason);
+    SimilarHolds::from_record(SimilarHoldKind::Reason, record)
+}
+
+impl SimilarHolds {
+    fn from_record(kind: SimilarHoldKind, record: &OutcomeRecord) -> SimilarHolds {
+        let OutcomeCounts { successes, .. } = record.outcomes;
+        let holds = record.outcomes.decided();
+        SimilarHolds {
+            kind,
+            holds: holds as usize,
+            successes: successes as usize,
+            rate: f64::from(successes) / f64::from(holds.max(1)),
+            last_10_successes: record.last_10.successes as usize,
+        }
+    }
+}
+
+/// Returns the exit code for `advice`: the code of its action if all actions agree, or else the
+/// code of no advice. Returns 0 if `advice` is empty, because no job is held.
+pub fn exit_code(advice: &[&JobAdvice]) -> u8 {
+    let Some(first) = advice.first() else {
+        return EXIT_DONE;
+    };
+    let agreed = advice.iter().all(|advice| advice.action == first.action);
+    if agreed {
+        first.action.exit_code()
+    } else {
+        HoldAction::None.exit_code()
+    }
+}

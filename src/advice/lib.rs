@@ -1,0 +1,76 @@
+//! Advice on held jobs: says for each what to do and why, and prints the commands, but never runs
+//! them. Also finds faults of jobs that are idle or running, and learns policies for automatic releases.
+
+mod advice_basis;
+mod answer_check;
+mod answer_ledger;
+mod batch_memory;
+mod cause_groups;
+mod cause_words;
+mod decide;
+mod held_ids;
+mod held_jobs;
+mod idle_batch;
+mod idle_ids;
+mod idle_memory;
+mod job_advice;
+mod job_command;
+mod job_queue;
+mod judge;
+mod kept_promises;
+mod listed_jobs;
+mod log_words;
+mod logs_of_jobs;
+mod look;
+mod memory_plan;
+pub mod policy;
+mod probe_result;
+mod published_model;
+mod queue_facts;
+mod queued_job;
+mod remedy;
+mod restart_loops;
+mod shared_text;
+#[cfg(test)]
+mod test_config;
+mod tried_probes;
+mod unheld_job;
+mod unheld_jobs;
+mod thing_words;
+mod wording;
+
+pub use advice_basis::{
+    AdviceBasis, AdviceModels, ModelFacts, ModelOrigin, ModelSkill, PublishedOrigin,
+};
+pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
+pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
+pub use batch_memory::{MemoryPlans, add_memory_plans};
+pub use cause_groups::{CauseGroup, cause_groups, cause_name, has_cause_name, shown_cause};
+pub use cause_words::fitting_cause;
+pub use decide::{elsewhere_words, lack_words};
+pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, query_words};
+pub use idle_batch::IdleBatch;
+pub use idle_memory::{LowRequest, low_requests};
+pub use job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
+pub use job_command::{JobCommand, JobId, RaisedRequest, RequestAttribute};
+pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement};
+pub use judge::{advise, exit_code};
+pub use kept_promises::lower_broken_promises;
+pub use listed_jobs::SkippedJobs;
+pub use log_words::LogWords;
+pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
+pub use look::{
+    FaultyInput, InputLooks, JobLook, LookPlan, LookProcess, LookScope, LookState, UrlAnswer,
+    answer_looks, end_with_caller,
+};
+pub use memory_plan::MemoryPlan;
+pub use probe_result::{ProbeResult, ProbeState};
+pub use published_model::PublishedModel;
+pub use queue_facts::QueueFacts;
+pub use restart_loops::{RestartLoop, RunEnd, restart_loops};
+pub use shared_text::{NumberedText, SharedText};
+pub use thing_words::state_words;
+pub use tried_probes::add_probe_results;
+pub use unheld_job::UnheldJob;
+pub use unheld_jobs::{UNHELD_ATTRIBUTES, UnheldJobs};
+pub use wording::advice_text;

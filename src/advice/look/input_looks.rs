@@ -1,0 +1,258 @@
+//! Looks at the files that idle jobs will read, asks servers for others, and finds the jobs that will be
+//! held for them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anyhow::Result;
+use poolcast_base::output;
+use serde::Serialize;
+
+use super::job_look::{JobPath, LookState};
+use super::look_process::{LookAnswer, LookProcess};
+use super::looks::{LookPlan, look_at, open_files_caveat};
+use super::named_path::PathUse;
+use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
+use crate::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
+use crate::shared_text::SharedText;
+use crate::unheld_job::UnheldJob;
+use crate::unheld_jobs::UnheldJobs;
+
+/// Idle jobs of one batch that need a file which they cannot get, or each a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FaultyInput {
+    /// The jobs.
+    #[serde(flatten)]
+    pub members: IdleBatch,
+    /// The file that most of them need: a path or a URL.
+    pub path: SharedText,
+    /// Number of such files.
+    pub files: usize,
+    /// State of the files: `missing`, or `not_allowed` if their owner may not read them.
+    pub state: LookState,
+    /// The commands that hold the jobs until the files are there.
+    pub commands: Vec<String>,
+}
+
+/// Result of a look at the files that idle jobs will read.
+#[derive(Debug, Clone, Default)]
+pub struct InputLooks {
+    /// The jobs that will be held, those of most jobs first.
+    pub faults: Vec<FaultyInput>,
+    /// Number of the files that were looked at.
+    pub looked_files: usize,
+    /// The reasons why not all files were looked at, in sentences.
+    pub caveats: Vec<String>,
+}
+
+/// The common facts of one finding: batch, state of the file, and the place of the file, unless only
+/// one job needs it.
+type FaultKey<'a> = (IdleBatchKey<'a>, LookState, Option<usize>);
+
+impl LookPlan {
+    /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read, and
+    /// `ask` ask servers for the files that jobs of this user get from them, as in
+    /// [`LookPlan::look_at_urls`]. The files that most jobs need come first.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be started.
+    pub fn look_at_inputs(
+        &self,
+        process: LookProcess,
+        jobs: &UnheldJobs,
+        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+    ) -> Result<InputLooks> {
+        let needed = NeededInputs::new(self, jobs);
+        let (local, urls) = needed.files.split_at(needed.first_url);
+        let answers = if local.is_empty() {
+            Vec::new()
+        } else {
+            look_at(process, local)?
+        };
+        let url_answers = UrlAnswers::get(urls.iter().map(SharedText::as_str), ask);
+
+        let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
+        Ok(InputLooks {
+            faults: self.input_faults(jobs, &needed, &answers, &url_answers),
+            looked_files: answers.iter().filter(is_tried).count() + url_answers.count(),
+            caveats: [
+                self.elsewhere_caveat(jobs),
+                open_files_caveat("that idle jobs need", &answers),
+                hanging_files_caveat(local, &answers),
+                silent_servers_caveat(urls, &url_answers),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        })
+    }
+
+    /// Returns the faults of the `needed` files of `jobs`, which follow from the answers about the
+    /// paths and about the URLs. Those of most jobs come first.
+    fn input_faults(
+        &self,
+        jobs: &UnheldJobs,
+        needed: &NeededInputs<'_>,
+        answers: &[LookAnswer],
+        url_answers: &UrlAnswers<'_>,
+    ) -> Vec<FaultyInput> {
+        let files = &needed.files;
+        let places: HashMap<&SharedText, usize> = files.iter().zip(0..).collect();
+        // The state also depends on whether the jobs are of this user.
+        let mut states: HashMap<(usize, bool), LookState> = HashMap::new();
+        let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
+        for job in &jobs.jobs {
+            let is_own = self.is_own(job.owner.as_deref());
+            let state_at = |at: usize| {
+                let state = states.entry((at, is_own));
+                *state.or_insert_with(|| match answers.get(at) {
+                    Some(answer) => self.input_state(&files[at], is_own, *answer),
+                    None if url_answers.of(&files[at]) == UrlAnswer::NotFound => LookState::Missing,
+                    None => LookState::Unknown,
+                })
+            };
+            let needed_here = self.inputs_to_look_at(job).map(|file| places[file]);
+            if let Some((state, at)) = first_fault(needed_here.collect(), state_at) {
+                let shared = (needed.jobs[&files[at]] > 1).then_some(at);
+                let key = (batch_key(job), state, shared);
+                faulty.entry(key).or_default().push((job, at));
+            }
+        }
+
+        let mut faults: Vec<FaultyInput> = faulty
+            .into_iter()
+            .map(|((_, state, _), members)| FaultyInput::new(&members, state, files))
+            .collect();
+        faults.sort_by_key(|fault| Reverse(fault.members.jobs.len()));
+        faults
+    }
+
+    /// Returns the inputs of `job` that may be looked at: files on this machine, and URLs of a job of
+    /// this user.
+    fn inputs_to_look_at<'a>(&self, job: &'a UnheldJob) -> impl Iterator<Item = &'a SharedText> {
+        let (is_here, is_own) = (
+            self.has_files_of(&job.ap),
+            self.is_own(job.owner.as_deref()),
+        );
+        let may_look = move |path: &&SharedText| if is_askable(path) { is_own } else { is_here };
+        job.inputs.iter().filter(may_look)
+    }
+
+    /// Returns a caveat on those of `jobs` whose files are not on this machine.
+    fn elsewhere_caveat(&self, jobs: &UnheldJobs) -> Option<String> {
+        let is_elsewhere = |job: &&UnheldJob| {
+            !self.has_files_of(&job.ap) && job.inputs.iter().any(|path| !is_askable(path))
+        };
+        let elsewhere = jobs.jobs.iter().filter(is_elsewhere).count();
+        (elsewhere > 0).then(|| {
+            format!(
+                "the files of {} may be of another machine: --look looks at them here",
+                output::counted(elsewhere, "idle job")
+            )
+        })
+    }
+
+    /// Returns the state of an input for jobs of this user, or of others.
+    fn input_state(&self, path: &SharedText, is_own: bool, answer: LookAnswer) -> LookState {
+        let input = JobPath {
+            path: path.clone(),
+            use_of_path: PathUse::Read,
+            error: None,
+            is_only_failure: true,
+            is_first_hold: true,
+            is_exact: true,
+            is_own,
+            failed_ms: i64::MAX,
+            needed_bytes: 0,
+            waiting_jobs: 1,
+        };
+        let look = input.look(answer, self.now_ms());
+        look.map_or(LookState::Unknown, |look| look.state)
+    }
+}
+
+/// The files that jobs need, as far as they may be looked at.
+struct NeededInputs<'a> {
+    /// Paths on this machine, and then URLs. Of each, the files that most jobs need come first.
+    files: Vec<SharedText>,
+    /// Index of the first URL.
+    first_url: usize,
+    /// Number of the jobs that need each file.
+    jobs: HashMap<&'a SharedText, usize>,
+}
+
+impl<'a> NeededInputs<'a> {
+    fn new(plan: &LookPlan, jobs: &'a UnheldJobs) -> NeededInputs<'a> {
+        let mut needed: HashMap<&SharedText, usize> = HashMap::new();
+        for file in jobs.jobs.iter().flat_map(|job| plan.inputs_to_look_at(job)) {
+            *needed.entry(file).or_default() += 1;
+        }
+
+        let files = needed.keys().copied();
+        let (mut urls, mut paths): (Vec<&SharedText>, Vec<&SharedText>) =
+            files.partition(|file| is_askable(file));
+        for files in [&mut paths, &mut urls] {
+            files.sort_by_key(|file| (Reverse(needed[*file]), *file));
+        }
+        NeededInputs {
+            first_url: paths.len(),
+            files: paths.into_iter().chain(urls).cloned().collect(),
+            jobs: needed,
+        }
+    }
+}
+
+/// Returns the fault for which a job will be held that needs the files at the places in `needed` among
+/// all paths, and the place of its file: of several, a path before a URL, and the one that most jobs
+/// need.
+fn first_fault(
+    mut needed: Vec<usize>,
+    mut state_at: impl FnMut(usize) -> LookState,
+) -> Option<(LookState, usize)> {
+    needed.sort_unstable();
+    needed.into_iter().find_map(|at| {
+        let state = state_at(at);
+        let is_fault = matches!(state, LookState::Missing | LookState::NotAllowed);
+        is_fault.then_some((state, at))
+    })
+}
+
+impl FaultyInput {
+    /// Describes `members`, which are not empty: jobs, each with the place of its file among `paths`,
+    /// in which the files that most jobs need come first.
+    fn new(members: &[(&UnheldJob, usize)], state: LookState, paths: &[SharedText]) -> FaultyInput {
+        let jobs: Vec<&UnheldJob> = members.iter().map(|(job, _)| *job).collect();
+        let files: BTreeSet<usize> = members.iter().map(|(_, at)| *at).collect();
+        FaultyInput {
+            members: IdleBatch::of_members(&jobs),
+            path: files
+                .first()
+                .map_or_else(|| "".into(), |at| paths[*at].clone()),
+            files: files.len(),
+            state,
+            commands: commands_for("condor_hold", &jobs, ""),
+        }
+    }
+}
+
+/// Returns a caveat on files whose file system does not answer.
+fn hanging_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<String> {
+    let is_hanging = |answer: &LookAnswer| *answer == LookAnswer::Hangs;
+    let count = answers.iter().filter(|answer| is_hanging(answer)).count();
+    let first = &paths[answers.iter().position(is_hanging)?];
+    Some(format!(
+        "the file system of {} that idle jobs need does not answer, such as that of {first}",
+        output::counted(count, "file")
+    ))
+}
+
+/// Returns a caveat on URLs whose servers do not answer.
+fn silent_servers_caveat(urls: &[SharedText], answers: &UrlAnswers<'_>) -> Option<String> {
+    let is_silent = |url: &&SharedText| answers.of(url) == UrlAnswer::NoAnswer;
+    let count = urls.iter().filter(is_silent).count();
+    let first = urls.iter().find(is_silent)?;
+    Some(format!(
+        "the servers of {} that idle jobs need do not answer, such as that of {first}",
+        output::counted(count, "file")
+    ))
+}

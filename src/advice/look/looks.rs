@@ -1,0 +1,300 @@
+//! Looks at the files of all held jobs, and gives jobs the answer that follows.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use poolcast_base::output;
+use rustix::process::geteuid;
+
+use super::job_look::{JobLook, JobPath};
+use super::look_process::{LookAnswer, LookProcess};
+use super::named_path::{NamedPath, PathUse};
+use crate::job_advice::{AdviceGround, JobAdvice};
+use crate::job_command::{CommandTask, JobCommand};
+use crate::queue_facts::absolute_path;
+use crate::remedy::remedy_command;
+use crate::shared_text::SharedText;
+use poolcast_holds::answers::ThingKind;
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
+
+/// The name of the user who may do everything.
+const SUPER_USER: &str = "root";
+
+/// Maximum number of paths that are looked at.
+const MAX_PATHS: usize = 2000;
+
+/// Time for which an answer by a look is good, ms.
+const LOOK_GOOD_FOR_MS: i64 = 10 * 60_000;
+
+/// Room that a job needs if its disk usage is unknown, in bytes.
+const UNKNOWN_USAGE_BYTES: u64 = 1 << 30;
+
+/// The held jobs whose files are on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookScope {
+    /// All held jobs.
+    All,
+    /// The held jobs of the access point with this host name.
+    OfHost(String),
+}
+
+/// The settings of a look.
+#[derive(Debug, Clone)]
+pub struct LookPlan {
+    /// The held jobs whose files are on this machine.
+    scope: LookScope,
+    /// The name of the user whose rights this process has, if it is known.
+    pub(super) user: Option<String>,
+    /// Time of the look, epoch ms.
+    pub(super) now_ms: i64,
+}
+
+/// A path that a job names, by its index among the paths to look at.
+struct AskedPath {
+    job: usize,
+    at: usize,
+    path: JobPath,
+}
+
+impl LookPlan {
+    /// Creates a plan for a look at `now_ms`, by the user with the name `user`.
+    pub fn new(scope: LookScope, user: Option<String>, now_ms: i64) -> LookPlan {
+        // The environment may still have the name of the user who became root.
+        let has_own_rights = |user: &String| !geteuid().is_root() || user == SUPER_USER;
+        LookPlan {
+            scope,
+            user: user.filter(has_own_rights),
+            now_ms,
+        }
+    }
+
+    /// Lets `process` look at the files that held jobs name, and gives those jobs the answer that
+    /// follows. Returns a caveat if not all files could be looked at.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be started.
+    pub fn look(&self, process: LookProcess, advice: &mut [JobAdvice]) -> Result<Option<String>> {
+        let (paths, mut asked) = self.asked_paths(advice);
+        if asked.is_empty() {
+            return Ok(None);
+        }
+        let answers = look_at(process, &paths)?;
+        add_last_failures(&mut asked);
+        add_waiting_jobs(&mut asked, &answers);
+        for AskedPath { job, at, path } in &asked {
+            if let Some(look) = path.look(answers[*at], self.now_ms) {
+                add_look(&mut advice[*job], look);
+            }
+        }
+        Ok(open_files_caveat("that holds name", &answers))
+    }
+
+    /// Returns true if the files of `access_point` are on this machine.
+    pub(super) fn has_files_of(&self, access_point: &str) -> bool {
+        self.scope.has(access_point)
+    }
+
+    /// Returns true if `owner` is this user.
+    pub(super) fn is_own(&self, owner: Option<&str>) -> bool {
+        let user = self.user.as_deref();
+        user.is_some() && user == owner
+    }
+
+    /// Time of the look, epoch ms.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// Returns the paths to look at, and the jobs that name them.
+    fn asked_paths(&self, advice: &[JobAdvice]) -> (Vec<SharedText>, Vec<AskedPath>) {
+        let mut numbers: HashMap<SharedText, usize> = HashMap::new();
+        let (mut paths, mut asked) = (Vec::new(), Vec::new());
+        for (job, one) in advice.iter().enumerate() {
+            let Some(mut path) = self.path_of(one) else {
+                continue;
+            };
+            let at = *numbers.entry(path.path.clone()).or_insert_with(|| {
+                paths.push(path.path.clone());
+                paths.len() - 1
+            });
+            path.path = paths[at].clone();
+            asked.push(AskedPath { job, at, path });
+        }
+        (paths, asked)
+    }
+
+    /// Returns the path that the hold of a job is about; `None` if it names none on this machine, or
+    /// if a person has to decide anyway.
+    fn path_of(&self, one: &JobAdvice) -> Option<JobPath> {
+        if one.action == HoldAction::Leave {
+            return None;
+        }
+        let reason = one.reason.as_ref().map(ToString::to_string);
+        let named = reason
+            .as_deref()
+            .and_then(|reason| NamedPath::in_reason(one.hold_code, reason));
+        let access_point = named.as_ref().and_then(|named| named.access_point);
+        if !self.scope.has(access_point.unwrap_or(&one.ap)) {
+            return None;
+        }
+        let files = one.queue.as_deref().map(|facts| &facts.files);
+        let path = match &named {
+            Some(named) => {
+                let directory = files.and_then(|files| files.initial_directory.as_deref());
+                absolute_path(named.path, directory)?.into()
+            }
+            None => files?.sent(one.hold_code)?.clone(),
+        };
+        let usage_kib = files.and_then(|files| files.disk_usage_kib);
+        Some(JobPath {
+            path,
+            use_of_path: named
+                .as_ref()
+                .map_or(PathUse::Send, |named| named.use_of_path),
+            error: named.as_ref().and_then(|named| named.error),
+            is_only_failure: named.as_ref().is_none_or(|named| named.is_only_failure),
+            is_first_hold: one.holds <= 1,
+            is_exact: named.is_none(),
+            is_own: self.is_own(one.owner.as_deref()),
+            failed_ms: last_failure_ms(one),
+            needed_bytes: usage_kib.map_or(UNKNOWN_USAGE_BYTES, |kib| kib.saturating_mul(1024)),
+            waiting_jobs: 1,
+        })
+    }
+}
+
+/// Lets `process` look at the first [`MAX_PATHS`] of `paths`; returns an answer for each of `paths`.
+///
+/// # Errors
+/// Fails if the process cannot be started.
+pub(super) fn look_at(process: LookProcess, paths: &[SharedText]) -> Result<Vec<LookAnswer>> {
+    let tried = &paths[..paths.len().min(MAX_PATHS)];
+    let texts: Vec<&str> = tried.iter().map(SharedText::as_str).collect();
+    let mut answers = process.look(&texts)?;
+    answers.resize(paths.len(), LookAnswer::NotTried);
+    Ok(answers)
+}
+
+/// Returns a caveat if not all files could be looked at. `which` says what names them.
+pub(super) fn open_files_caveat(which: &str, answers: &[LookAnswer]) -> Option<String> {
+    let is_open = |answer: &&LookAnswer| **answer == LookAnswer::NotTried;
+    let open = answers.iter().filter(is_open).count();
+    (open > 0).then(|| {
+        format!(
+            "{} of {} {which} could not be checked in time",
+            output::with_commas(open as u64),
+            output::counted(answers.len(), "file")
+        )
+    })
+}
+
+impl LookScope {
+    /// Returns true if files of `access_point` are on this machine.
+    fn has(&self, access_point: &str) -> bool {
+        match self {
+            LookScope::All => true,
+            LookScope::OfHost(host) => is_same_host(host, access_point),
+        }
+    }
+}
+
+/// Returns true if both are names of one host, with or without its domain.
+fn is_same_host(host: &str, other: &str) -> bool {
+    let (short, other_short) = (first_label(host), first_label(other));
+    let are_full = host.contains('.') && other.contains('.');
+    if are_full {
+        host.eq_ignore_ascii_case(other)
+    } else {
+        !short.is_empty() && short.eq_ignore_ascii_case(other_short)
+    }
+}
+
+fn first_label(host: &str) -> &str {
+    host.split('.').next().unwrap_or(host)
+}
+
+/// Returns the time of the last known failure for the file that `one` is held for, epoch ms.
+fn last_failure_ms(one: &JobAdvice) -> i64 {
+    let state = one.state.as_deref();
+    let of_file = state.filter(|state| state.kind == ThingKind::File);
+    let last_ms = of_file.map(|state| state.last_failure_ms);
+    let is_known = one.held_since_ms > 0;
+    // Nothing is known to have changed after a hold whose time is unknown.
+    let held_ms = if is_known {
+        one.held_since_ms
+    } else {
+        i64::MAX
+    };
+    last_ms.map_or(held_ms, |last_ms| last_ms.max(held_ms))
+}
+
+/// Sets the time of the last failure of each path to that of the last hold for it.
+fn add_last_failures(asked: &mut [AskedPath]) {
+    let mut last_ms: HashMap<usize, i64> = HashMap::new();
+    for one in &*asked {
+        let last = last_ms.entry(one.at).or_insert(i64::MIN);
+        *last = one.path.failed_ms.max(*last);
+    }
+    for one in asked {
+        one.path.failed_ms = last_ms[&one.at];
+    }
+}
+
+/// Counts the jobs that wait for room on each file system.
+fn add_waiting_jobs(asked: &mut [AskedPath], answers: &[LookAnswer]) {
+    let device = |one: &AskedPath| match answers[one.at] {
+        LookAnswer::Seen(sight) if one.path.lacks_room() => sight.room.map(|room| room.device),
+        _ => None,
+    };
+    let mut waiting: HashMap<u64, u64> = HashMap::new();
+    for device in asked.iter().filter_map(device) {
+        *waiting.entry(device).or_default() += 1;
+    }
+    for one in asked {
+        if let Some(device) = device(one) {
+            one.path.waiting_jobs = waiting[&device];
+        }
+    }
+}
+
+/// Adds a look to the advice on a job, and the answer that follows.
+pub(super) fn add_look(advice: &mut JobAdvice, look: JobLook) {
+    let words = SharedText::from(look.words(&look.path));
+    let decided = look.decides();
+    let keeps_reasons = decided
+        .is_none_or(|(action, _)| action == advice.action && advice.ground == AdviceGround::Rule);
+    let earlier = advice.reasons.iter().filter(|_| keeps_reasons).cloned();
+    advice.reasons = if decided.is_some() {
+        std::iter::once(words).chain(earlier).collect()
+    } else {
+        earlier.chain([words]).collect()
+    };
+    let looked_ms = look.looked_ms;
+    advice.look = Some(look.into());
+    if let Some((action, firmness)) = decided {
+        decide(advice, action, firmness);
+        advice.good_until_ms = Some(looked_ms + LOOK_GOOD_FOR_MS);
+    }
+}
+
+/// Gives a job the answer `action`. Odds do not count beside what was seen.
+fn decide(advice: &mut JobAdvice, action: HoldAction, firmness: AnswerFirmness) {
+    let job = advice.held_id();
+    let release = JobCommand::new(CommandTask::Release, &job);
+    (advice.command, advice.then) = match action {
+        HoldAction::Release => (release, None),
+        HoldAction::Later => (None, release),
+        _ => (remedy_command(Remedy::Look, &job, None), release),
+    };
+    advice.action = action;
+    advice.ground = AdviceGround::Look;
+    advice.firmness = Some(firmness);
+    advice.evidence = None;
+    advice.raise = None;
+    advice.probability = None;
+    advice.later_probability = None;
+    advice.like_cases = None;
+    advice.probe_cause = None;
+    advice.lacks_outcomes = false;
+    advice.is_known_from_elsewhere = false;
+}

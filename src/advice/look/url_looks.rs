@@ -1,0 +1,274 @@
+//! Looks at the addresses of input files that could not be transferred, by the answers of their
+//! servers.
+
+use std::collections::{HashMap, HashSet};
+
+use super::job_look::{JobLook, LookState};
+use super::looks::{LookPlan, add_look};
+use crate::job_advice::{AdviceGround, JobAdvice};
+use crate::shared_text::SharedText;
+use poolcast_holds::answers::TRANSFER_INPUT;
+use poolcast_holds::decision::{AnswerFirmness, HoldAction};
+
+/// Maximum number of addresses that are asked for.
+const MAX_ADDRESSES: usize = 20;
+
+/// The server that redirects to the origins and caches of `osdf` addresses (its federation's
+/// `director_endpoint`).
+const OSDF_DIRECTOR: &str = "https://osdf-director.osg-htc.org";
+
+/// The answer of a server about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UrlAnswer {
+    /// Nothing was asked, or the answer says nothing about the file.
+    Unknown,
+    /// The file can be read.
+    Found,
+    /// The server has no such file.
+    NotFound,
+    /// The server cannot be reached, fails, or has not answered in time.
+    NoAnswer,
+}
+
+/// The answers of servers about the files at some URLs.
+#[derive(Debug, Default)]
+pub(super) struct UrlAnswers<'a> {
+    by_url: HashMap<&'a str, UrlAnswer>,
+    /// Servers of which one does not answer for some file.
+    silent: HashSet<&'a str>,
+}
+
+impl<'a> UrlAnswers<'a> {
+    /// Lets `ask` ask for at most [`MAX_ADDRESSES`] of `urls`, for each once, and for one of each server
+    /// first. `ask` gets `http` and `https` addresses, and returns an answer for each.
+    pub(super) fn get(
+        urls: impl Iterator<Item = &'a str>,
+        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+    ) -> UrlAnswers<'a> {
+        let asked = first_of_each_server(urls);
+        if asked.is_empty() {
+            return UrlAnswers::default();
+        }
+        let addresses: Vec<String> = asked.iter().filter_map(|url| address_of(url)).collect();
+        let by_url: HashMap<&str, UrlAnswer> = asked.into_iter().zip(ask(&addresses)).collect();
+        let silent = (by_url.iter())
+            .filter(|(_, answer)| **answer == UrlAnswer::NoAnswer)
+            .map(|(url, _)| server_of(url))
+            .collect();
+        UrlAnswers { by_url, silent }
+    }
+
+    /// Returns the answer about `url`. A server that does not answer for one file does not for others.
+    pub(super) fn of(&self, url: &str) -> UrlAnswer {
+        match self.by_url.get(url) {
+            Some(answer) => *answer,
+            None if self.silent.contains(server_of(url)) => UrlAnswer::NoAnswer,
+            None => UrlAnswer::Unknown,
+        }
+    }
+
+    /// The number of files that servers have answered for, or not in time.
+    pub(super) fn count(&self) -> usize {
+        let is_known = |answer: &&UrlAnswer| **answer != UrlAnswer::Unknown;
+        self.by_url.values().filter(is_known).count()
+    }
+}
+
+/// An address that a hold names.
+struct FailedUrl<'a> {
+    job: usize,
+    url: &'a str,
+    /// True if the server had no such file.
+    was_not_found: bool,
+}
+
+impl LookPlan {
+    /// Lets `ask` ask servers for the input files that could not be transferred to jobs of this user,
+    /// and gives those jobs the answer that follows. `ask` gets `http` and `https` addresses, and
+    /// returns an answer for each. Jobs of others are left out: they could name any server.
+    pub fn look_at_urls(
+        &self,
+        advice: &mut [JobAdvice],
+        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+    ) {
+        let reasons: Vec<Option<String>> = advice.iter().map(|one| self.own_reason(one)).collect();
+        let failed: Vec<FailedUrl<'_>> = (reasons.iter().enumerate())
+            .filter_map(|(job, reason)| failed_url(job, reason.as_deref()?))
+            .collect();
+        let answers = UrlAnswers::get(failed.iter().map(|one| one.url), ask);
+        for one in &failed {
+            let advice = &mut advice[one.job];
+            if let Some(look) = url_look(one, answers.of(one.url), advice, self.now_ms) {
+                add_look(advice, look);
+            }
+        }
+    }
+
+    /// Returns the reason of a hold for input files, if the job is this user's and if no look at a
+    /// file has decided.
+    fn own_reason(&self, one: &JobAdvice) -> Option<String> {
+        let is_own = self.is_own(one.owner.as_deref());
+        let is_open = one.hold_code == TRANSFER_INPUT && one.look.is_none();
+        let reason = one.reason.as_ref().filter(|_| is_own && is_open)?;
+        Some(reason.to_string())
+    }
+}
+
+/// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`.
+fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
+    let (before, after) = reason.split_once("URL file = ")?;
+    let url = after.split([' ', ')', '|']).next()?;
+    let was_not_found = ["404", "Not Found", "FileNotFound"]
+        .iter()
+        .any(|words| before.contains(words));
+    is_askable(url).then_some(FailedUrl {
+        job,
+        url,
+        was_not_found,
+    })
+}
+
+/// Returns true if a server can be asked for `url`.
+pub(crate) fn is_askable(url: &str) -> bool {
+    address_of(url).is_some()
+}
+
+/// Returns the address to ask for `url`; `None` if it has another scheme.
+fn address_of(url: &str) -> Option<String> {
+    if let Some(path) = url.strip_prefix("osdf://") {
+        return Some(format!("{OSDF_DIRECTOR}/{}", path.trim_start_matches('/')));
+    }
+    let is_web = url.starts_with("https://") || url.starts_with("http://");
+    is_web.then(|| url.to_owned())
+}
+
+/// Returns the scheme and the host of `url`. Paths of `osdf` addresses belong to many origins.
+fn server_of(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+    if end == host { url } else { &url[..end] }
+}
+
+/// Returns up to [`MAX_ADDRESSES`] different ones of `urls`: one of each server first.
+fn first_of_each_server<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let (mut seen, mut servers) = (HashSet::new(), HashSet::new());
+    let (mut first, others): (Vec<&str>, Vec<&str>) = urls
+        .filter(|url| seen.insert(*url))
+        .partition(|url| servers.insert(server_of(url)));
+    first.extend(others);
+    first.truncate(MAX_ADDRESSES);
+    first
+}
+
+/// Returns what `answer` shows about a held job; `None` if it shows nothing.
+fn url_look(
+    failed: &FailedUrl<'_>,
+    answer: UrlAnswer,
+    advice: &JobAdvice,
+    looked_ms: i64,
+) -> Option<JobLook> {
+    use AnswerFirmness::{Firm, Probable};
+    use HoldAction::{Fix, Later, Release};
+    // Where jobs run, a server can be reached although it cannot from here, and the reverse: learned
+    // odds know this.
+    let is_learned = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
+    let (state, decides) = match answer {
+        UrlAnswer::Unknown => return None,
+        UrlAnswer::NotFound if failed.was_not_found => (LookState::Missing, Some((Fix, Firm))),
+        UrlAnswer::NotFound => (LookState::Missing, Some((Fix, Probable))),
+        UrlAnswer::Found if failed.was_not_found => {
+            (LookState::Reachable, Some((Release, Probable)))
+        }
+        UrlAnswer::Found if is_learned => (LookState::Reachable, None),
+        UrlAnswer::Found => (LookState::Reachable, Some((Release, Probable))),
+        UrlAnswer::NoAnswer if is_learned => (LookState::NoAnswer, None),
+        UrlAnswer::NoAnswer => (LookState::NoAnswer, Some((Later, Probable))),
+    };
+    let url = SharedText::from(failed.url.to_owned());
+    Some(JobLook::of_url(url, state, decides, looked_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::looks::LookScope;
+    use super::*;
+
+    fn held(owner: &str, url: &str, error: &str) -> JobAdvice {
+        let reason = format!(
+            "Transfer input files failure at execution point slot1@e using protocol https. Details: {url}: {error} ( URL file = {url} )|"
+        );
+        JobAdvice {
+            hold_code: TRANSFER_INPUT,
+            owner: Some(owner.into()),
+            reason: Some(reason.as_str().into()),
+            ground: AdviceGround::Nothing,
+            action: HoldAction::None,
+            ..JobAdvice::of_test_job()
+        }
+    }
+
+    /// Returns the addresses that were asked for, and the answer about each job.
+    fn looked(advice: &mut [JobAdvice], answers: &[UrlAnswer]) -> (Vec<String>, Vec<String>) {
+        let mut plan = LookPlan::new(LookScope::All, None, 5000);
+        plan.user = Some("ada".to_owned());
+        let mut asked = Vec::new();
+        plan.look_at_urls(advice, |addresses| {
+            asked = addresses.to_vec();
+            answers.to_vec()
+        });
+        let answer = |one: &JobAdvice| format!("{:?} {:?}", one.action, one.firmness);
+        (asked, advice.iter().map(answer).collect())
+    }
+
+    #[test]
+    fn answers_of_servers_decide_where_nothing_was_learned() {
+        let timeout = "no response from origin after 10 s";
+        let missing = "server returned 404 Not Found";
+        let mut advice = [
+            held("ada", "https://a.example/1", timeout),
+            held("ada", "https://b.example/1", missing),
+            held("ada", "https://c.example/1", timeout),
+            held("ada", "https://d.example/1", missing),
+            held("ada", "osdf:///ospool/ap40/x", timeout),
+        ];
+        use UrlAnswer::{Found, NoAnswer, NotFound};
+        let answers = [Found, NotFound, NoAnswer, Found, NotFound];
+        let (asked, found) = looked(&mut advice, &answers);
+        assert_eq!(asked[4], "https://osdf-director.osg-htc.org/ospool/ap40/x");
+        let expected = [
+            "Release Some(Probable)",
+            "Fix Some(Firm)",
+            "Later Some(Probable)",
+            "Release Some(Probable)",
+            "Fix Some(Probable)",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn learned_odds_outweigh_what_is_reachable_from_here() {
+        let mut advice = ["https://a.example/1", "https://b.example/1"].map(|url| JobAdvice {
+            ground: AdviceGround::Model,
+            action: HoldAction::Probe,
+            ..held("ada", url, "connection refused")
+        });
+        let (_, found) = looked(&mut advice, &[UrlAnswer::Found, UrlAnswer::NoAnswer]);
+        assert_eq!(found, ["Probe Some(Probable)"; 2]);
+        assert!(advice.iter().all(|one| one.look.is_some()));
+    }
+
+    #[test]
+    fn one_address_of_each_server_is_asked_first_and_jobs_of_others_are_not() {
+        let mut advice: Vec<JobAdvice> = (0..30)
+            .map(|n| held("ada", &format!("https://a.example/{n}"), "reset"))
+            .collect();
+        advice.push(held("ada", "https://b.example/0", "reset"));
+        advice.push(held("bob", "https://c.example/0", "reset"));
+        advice.push(held("ada", "ftp://d.example/0", "reset"));
+        let (asked, found) = looked(&mut advice, &[UrlAnswer::NoAnswer; 2]);
+        assert_eq!(asked.len(), MAX_ADDRESSES);
+        assert_eq!(asked[..2], ["https://a.example/0", "https://b.example/0"]);
+        let later = |answer: &&String| *answer == "Later Some(Probable)";
+        assert_eq!(found.iter().filter(later).count(), 31);
+    }
+}

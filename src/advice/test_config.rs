@@ -1,0 +1,20 @@
+//! The default settings of advice, for tests.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use poolcast_config::layers;
+use poolcast_holds::config::AdviceConfig;
+
+#[derive(Deserialize)]
+struct TestConfig {
+    advice: AdviceConfig,
+}
+
+/// Returns the section `advice` of the default configuration.
+pub(crate) fn default_settings() -> AdviceConfig {
+    let config = layers::merge(&[], "the configuration", &BTreeMap::new());
+    let TestConfig { advice } = config.expect("a configuration");
+    advice
+}

@@ -1,0 +1,117 @@
+//! The state of things in words: the thing that failed, its last failure, and the successes since.
+
+use super::job_advice::JobAdvice;
+use htcondor_eventlog::named_file;
+use poolcast_base::output;
+use poolcast_holds::answers::{MAX_SUCCESSES, ThingKind, ThingState};
+
+/// Returns the name of the thing of kind `kind` that the job is held for, from the hold reason.
+pub(super) fn thing_name(advice: &JobAdvice, kind: ThingKind) -> String {
+    let reason = advice.reason.as_ref().map(ToString::to_string);
+    let named = reason.as_deref().and_then(named_file);
+    let name = match kind {
+        ThingKind::Origin => named.map(|named| host_or_origin(named.origin)),
+        ThingKind::File => named.map(|named| without_query(named.file)),
+        ThingKind::Reason => return format!("this reason in cluster {}", advice.cluster),
+    };
+    let unknown = match kind {
+        ThingKind::File => "this file",
+        _ => "this server",
+    };
+    name.filter(|name| !name.is_empty())
+        .unwrap_or(unknown)
+        .to_owned()
+}
+
+/// Returns the host of the URL `origin`, without a user; the whole origin if it has no host.
+fn host_or_origin(origin: &str) -> &str {
+    match origin.split_once("://") {
+        Some((_, host)) if !host.starts_with('/') => {
+            host.rsplit_once('@').map_or(host, |(_, host)| host)
+        }
+        _ => origin,
+    }
+}
+
+/// Returns `file` without the query of a URL, which may have a password.
+fn without_query(file: &str) -> &str {
+    match file.split_once('?') {
+        Some((address, _)) if file.contains("://") => address,
+        _ => file,
+    }
+}
+
+/// Formats `state`, without the name of the thing. `last_failure` is the time of the last failure.
+pub fn state_words(state: &ThingState, last_failure: &str) -> String {
+    let successes = match state.successes_since {
+        0 => "no success".to_owned(),
+        1 => "1 success".to_owned(),
+        MAX_SUCCESSES.. => format!("at least {MAX_SUCCESSES} successes"),
+        count => format!("{count} successes"),
+    };
+    let owners = match state.owners_since {
+        0 => String::new(),
+        owners => format!(", of {}", output::counted(owners, "owner")),
+    };
+    let reads = match state.reads_since {
+        0 => String::new(),
+        1 => ", but 1 job that was not held read from it".to_owned(),
+        MAX_SUCCESSES.. => {
+            format!(", but at least {MAX_SUCCESSES} jobs that were not held read from it")
+        }
+        count => format!(", but {count} jobs that were not held read from it"),
+    };
+    format!("last failure {last_failure}, {successes} since{owners}{reads}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_urls_and_directories_are_names() {
+        for (origin, name) in [
+            ("https://fs1.example.edu", "fs1.example.edu"),
+            (
+                "https://ada:secret@fs1.example.edu:8443",
+                "fs1.example.edu:8443",
+            ),
+            ("osdf:///ospool/ap40", "osdf:///ospool/ap40"),
+            ("/home/ada/in", "/home/ada/in"),
+            ("", ""),
+        ] {
+            assert_eq!(host_or_origin(origin), name);
+        }
+        assert_eq!(
+            without_query("https://fs1.example.edu/a.dat?token=secret"),
+            "https://fs1.example.edu/a.dat"
+        );
+        assert_eq!(without_query("/home/ada/really?"), "/home/ada/really?");
+    }
+
+    #[test]
+    fn states_are_put_into_words() {
+        let state = |successes_since, owners_since| ThingState {
+            kind: ThingKind::Origin,
+            last_failure_ms: 0,
+            successes_since,
+            owners_since,
+            success_lower: None,
+            reads_since: 0,
+        };
+        let words = |successes, owners| state_words(&state(successes, owners), "23:14");
+        assert_eq!(words(0, 0), "last failure 23:14, no success since");
+        assert_eq!(
+            words(1, 1),
+            "last failure 23:14, 1 success since, of 1 owner"
+        );
+        assert_eq!(
+            words(12, 3),
+            "last failure 23:14, 12 successes since, of 3 owners"
+        );
+        assert_eq!(
+            words(MAX_SUCCESSES, 0),
+            "last failure 23:14, at least 100 successes since"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Formats advice as text: first the action, then the facts, then the commands.
+
+use super::decide::percent_words;
+use super::held_jobs::query_words;
+use super::job_advice::{AdviceGround, JobAdvice};
+use super::queue_facts::QueueFacts;
+use super::thing_words::{state_words, thing_name};
+use poolcast_base::{escape, output};
+use poolcast_holds::decision::{HoldAction, answer_words};
+
+/// Formats the advice on one job in several lines. The prediction time is `at_ms`, or else the end
+/// of the log.
+pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
+    let mut lines = vec![
+        format!(
+            "{}: {}",
+            advice.job,
+            answer_words(advice.action, advice.firmness)
+        ),
+        format!("  why: {}", escape::value(&all_reasons(advice))),
+        format!(
+            "  hold code {}/{}: {}",
+            advice.hold_code, advice.hold_subcode, advice.meaning
+        ),
+        format!(
+            "  held since {}, {} {}",
+            output::utc_time(advice.held_since_ms),
+            output::time_span(advice.held_for_ms),
+            query_words(at_ms)
+        ),
+        format!("  {}", hold_counts(advice)),
+    ];
+    lines.extend(probability_lines(advice));
+    if let Some(reason) = &advice.reason {
+        lines.push(format!(
+            "  hold reason: {}",
+            escape::value(&reason.to_string())
+        ));
+    }
+    if let Some(owner) = &advice.owner {
+        lines.push(format!("  owner: {}", escape::value(owner)));
+    }
+    lines.extend(advice.queue.as_deref().and_then(queue_line));
+    if let Some(command) = &advice.command {
+        lines.push(format!("  run: {command}"));
+    }
+    if let Some(command) = &advice.then {
+        lines.push(format!("  {}: {command}", when_to_release(advice.action)));
+    }
+    if let Some(plan) = &advice.memory_plan {
+        let requests = plan.submit_lines().join(", ");
+        lines.push(format!("  next submission: {requests}"));
+        lines.push(format!("    {}", plan.outcome_words()));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// Joins the reasons, and the state of the thing that failed.
+fn all_reasons(advice: &JobAdvice) -> String {
+    let mut reasons = advice.reasons.join("; ");
+    if let Some(state) = &advice.state {
+        let name = thing_name(advice, state.kind);
+        let words = state_words(state, &output::utc_time(state.last_failure_ms));
+        reasons.push_str(&format!("; {name}: {words}"));
+    }
+    reasons
+}
+
+fn when_to_release(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Later => "once the fault has passed",
+        HoldAction::Leave => "once the reason to hold it is gone",
+        _ => "once it is fixed",
+    }
+}
+
+fn hold_counts(advice: &JobAdvice) -> String {
+    let times = |n: usize| {
+        if n == 1 {
+            "once".to_owned()
+        } else {
+            format!("{n} times")
+        }
+    };
+    let siblings = match advice.siblings_held {
+        0 => "no other job of its cluster is".to_owned(),
+        n => format!(
+            "{} of its cluster {}",
+            output::counted(n, "other job"),
+            if n == 1 { "is" } else { "are" }
+        ),
+    };
+    format!(
+        "held {} so far, {} for this reason; {siblings} held for it now",
+        times(advice.holds as usize),
+        times(advice.holds_for_this_reason)
+    )
+}
+
+/// Formats the facts from the queue; `None` if there are none.
+fn queue_line(facts: &QueueFacts) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(request) = &facts.request_memory {
+        parts.push(format!("RequestMemory {}", escape::value(request)));
+    }
+    if let Some(used_mb) = facts.memory_usage_mb {
+        parts.push(format!("MemoryUsage {used_mb}"));
+    }
+    if let Some(resident_kib) = facts.resident_set_kib {
+        parts.push(format!("ResidentSetSize {resident_kib} KiB"));
+    }
+    if let Some(starts) = facts.job_starts {
+        parts.push(format!("NumJobStarts {starts}"));
+    }
+    if let Some(rule) = &facts.periodic_release {
+        parts.push(format!("PeriodicRelease {}", escape::value(rule)));
+    }
+    (!parts.is_empty()).then(|| format!("  queue: {}", parts.join(", ")))
+}
+
+fn probability_lines(advice: &JobAdvice) -> Vec<String> {
+    let Some(probability) = advice
+        .probability
+        .filter(|_| !matches!(advice.ground, AdviceGround::Rule | AdviceGround::Look))
+    else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "  probability of success if released unchanged: {}",
+        percent_words(probability)
+    )];
+    if let Some(evidence) = &advice.evidence {
+        lines.push(format!(
+            "  similar earlier answers: {} of {} were right ({:.0} %, at least {:.0} %)",
+            output::with_commas(evidence.right as u64),
+            output::with_commas(evidence.answers as u64),
+            100.0 * evidence.precision(),
+            100.0 * evidence.lower
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use poolcast_holds::answers::{ThingKind, ThingState};
+
+    fn advice() -> JobAdvice {
+        JobAdvice::of_test_job()
+    }
+
+    #[test]
+    fn the_action_comes_first_and_the_command_last() {
+        insta::assert_snapshot!(advice_text(&advice(), None), @r"
+        12.0: PROBABLY RELEASE AS IT IS
+          why: so
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
+          held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
+          probability of success if released unchanged: 73 %
+          similar earlier answers: 960 of 1,200 were right (80 %, at least 75 %)
+          hold reason: no file\u{1b}
+          owner: ada
+          queue: RequestMemory 64, ResidentSetSize 4872 KiB, NumJobStarts 3
+          run: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227968 && ClusterId==12 && ProcId==0'
+        ");
+    }
+
+    #[test]
+    fn state_of_the_named_file_is_a_reason() {
+        let state = ThingState {
+            kind: ThingKind::File,
+            last_failure_ms: 1_795_227_966_000,
+            successes_since: 3,
+            owners_since: 2,
+            success_lower: Some(0.46),
+            reads_since: 0,
+        };
+        let why = |reason: Option<&str>| {
+            let held = JobAdvice {
+                state: Some(Arc::new(state)),
+                reason: reason.map(Into::into),
+                ..advice()
+            };
+            let text = advice_text(&held, None);
+            text.lines().nth(1).expect("a line").to_owned()
+        };
+        let since = "last failure 2026-11-21 02:26:06 UTC, 3 successes since, of 2 owners";
+        assert_eq!(
+            why(Some(
+                "Details: reading from file /home/ada/a\u{1b}[31m.dat: (errno 2) No such file"
+            )),
+            format!("  why: so; /home/ada/a\\u{{1b}}[31m.dat: {since}")
+        );
+        assert_eq!(why(None), format!("  why: so; this file: {since}"));
+    }
+
+    #[test]
+    fn rules_give_no_probability() {
+        let ruled = JobAdvice {
+            ground: AdviceGround::Rule,
+            ..advice()
+        };
+        assert!(!advice_text(&ruled, None).contains('%'));
+    }
+}

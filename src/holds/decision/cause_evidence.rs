@@ -1,0 +1,149 @@
+//! The causes that jobs are held for at one moment: the evidence on each, and the jobs that a probe of
+//! it releases.
+
+use std::collections::HashMap;
+
+use crate::answers::{
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, TRANSFER_INPUT, ThingState,
+};
+
+/// Number of held jobs of a cause from which on two of them are probes.
+pub(super) const HELD_FOR_TWO_PROBES: usize = 6;
+/// Known outcomes in a log from which on a job that was held for longer than all learned holds mostly
+/// has a fault that stays: most of the others were released before.
+const FEW_OUTCOMES: usize = 100;
+
+/// The kind of a cause, and its key.
+pub type ProbeCause = (u8, u64);
+
+/// What is known about one cause, and about the jobs that are held for it.
+#[derive(Debug, Default)]
+pub(super) struct CauseEvidence {
+    /// Each job, with its odds now.
+    pub(super) held: Vec<(usize, f64)>,
+    /// Highest odds now among them.
+    pub(super) best_odds: f64,
+    /// True if something was learned here about one of them.
+    is_learned: bool,
+    /// The jobs that a probe releases.
+    pub(super) probes: Vec<usize>,
+    /// Decided outcomes of jobs that were held for it.
+    pub(super) outcomes: usize,
+    /// Time of the last failure for it, epoch ms; `None` if none is known.
+    pub(super) last_failure_ms: Option<i64>,
+    /// The state of the thing that failed, if an outcome is known.
+    pub(super) state: Option<ThingState>,
+}
+
+impl CauseEvidence {
+    /// Returns the number of jobs of the cause that are known to have got past it since its last
+    /// failure or new hold, and so since each of the holds that last.
+    pub(super) fn recovered(&self) -> usize {
+        self.state.map_or(0, |state| state.successes_since)
+    }
+
+    /// Returns true if nothing was learned about its jobs, and no failure is known since `since_ms`.
+    pub(super) fn is_new(&self, since_ms: i64) -> bool {
+        !self.is_learned
+            && self
+                .last_failure_ms
+                .is_none_or(|last_ms| last_ms < since_ms)
+    }
+}
+
+/// Groups the `holds`, which last at `asked_ms`, by cause: `kinds` has the kind of each, `[n]`.
+pub(super) fn cause_evidence(
+    history: &HoldHistory<'_>,
+    holds: &[usize],
+    kinds: &[CauseKind],
+    odds: &[HeldOdds],
+    asked_ms: i64,
+    learned_age: &LearnedAge,
+) -> HashMap<ProbeCause, CauseEvidence> {
+    let is_young_log = is_young(history, holds, asked_ms);
+    let mut causes: HashMap<ProbeCause, CauseEvidence> = HashMap::new();
+    for ((&index, &kind), odds) in holds.iter().zip(kinds).zip(odds) {
+        let hold = &history.holds[index];
+        let cause = causes.entry(probe_cause(kind, hold)).or_default();
+        let is_too_old = learned_age.is_exceeded_by(asked_ms - hold.hold_ms);
+        let is_unknown = odds.is_known_from_elsewhere || is_too_old && is_young_log;
+        cause.is_learned |= !is_unknown;
+        cause.held.push((index, odds.now));
+        cause.best_odds = cause.best_odds.max(odds.higher_now());
+    }
+
+    for ((kind, _), cause) in &mut causes {
+        let kind = CauseKind::ALL[*kind as usize];
+        let (first, _) = cause.held[0];
+        let hold = &history.holds[first];
+        let known = history.known_cause(kind, &hold.causes, asked_ms);
+        cause.outcomes = known.outcomes.len();
+        cause.last_failure_ms = known.last_failure_ms();
+        cause.state = ThingState::known(history, kind, hold, asked_ms);
+        cause.probes = probes_among(history, &cause.held);
+    }
+    causes
+}
+
+/// Returns true if few outcomes of any job in the log are known.
+fn is_young(history: &HoldHistory<'_>, holds: &[usize], asked_ms: i64) -> bool {
+    // All holds have the same key of this kind.
+    let keys = holds.first().map(|&hold| &history.holds[hold].causes);
+    let known = keys.map(|keys| history.known_cause(CauseKind::Pool, keys, asked_ms));
+    known.is_some_and(|known| known.outcomes.len() < FEW_OUTCOMES)
+}
+
+/// Returns the cause of kind `kind` of `hold`.
+pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
+    (kind as u8, hold.causes.get(kind))
+}
+
+/// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
+/// directory fails, or else the named file, or else the cluster and the reason.
+pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
+    let is_of_origin = hold.code == 12 || hold.code == TRANSFER_INPUT && hold.subcode >= 256;
+    if is_of_origin && hold.causes.names_file() {
+        CauseKind::Origin
+    } else {
+        hold.causes.narrowest_kind()
+    }
+}
+
+/// Returns the jobs to release as probes: those with the highest odds, of different owners where
+/// there are some.
+fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> {
+    let mut sorted = jobs.to_vec();
+    sorted.sort_by_key(|&(index, odds)| (-(odds * 1e6) as i64, index));
+    let sorted: Vec<usize> = sorted.into_iter().map(|(index, _)| index).collect();
+    let count = if jobs.len() < HELD_FOR_TWO_PROBES {
+        1
+    } else {
+        2
+    };
+    let first = sorted[0];
+    let owner = |index: usize| history.holds[index].owner;
+    let other = sorted[1..]
+        .iter()
+        .find(|&&index| owner(index) != owner(first));
+    let second = other.or(sorted.get(1)).copied();
+    [Some(first), second]
+        .into_iter()
+        .flatten()
+        .take(count)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_stores::log_with_outages;
+
+    #[test]
+    fn probes_are_of_different_owners() {
+        let store = log_with_outages(2).store();
+        let history = HoldHistory::new(&store);
+        let rising: Vec<(usize, f64)> = (0..7).zip([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).collect();
+        assert_eq!(probes_among(&history, &rising), [6, 5]);
+        assert_eq!(probes_among(&history, &rising[..5]), [4], "fewer than six");
+    }
+}

@@ -1,0 +1,13 @@
+//! Decides what to recommend for each job that is held at one moment: by its hold code, by what was
+//! learned, and by what became of other jobs with the same cause.
+
+mod action;
+mod cause_evidence;
+mod codes;
+mod held_answer;
+
+pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
+pub use cause_evidence::ProbeCause;
+pub use codes::{HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host};
+pub use held_answer::{AskedAnswers, HeldAnswer, HeldEvidence, MIN_TAUGHT_OUTCOMES};
+pub(crate) use held_answer::{held_answer, held_evidence};
