@@ -15,6 +15,7 @@ pub mod archive;
 pub mod program;
 pub mod pager;
 pub mod moment;
+pub mod parallel;
 pub mod seed;
 pub mod shard;
 pub mod column_table;

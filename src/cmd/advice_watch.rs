@@ -252,6 +252,7 @@ impl SeenAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use poolcast_advice::JobId;
 
     /// Returns the answers about jobs of clusters 1, 2, ..., each with an action and a cause.
     fn seen(answers: &[(HoldAction, &str)], asked_ms: i64) -> SeenAnswers {

@@ -1,11 +1,11 @@
 //! The event store: shards of columns that are written once and memory-mapped to read. Jobs and
 //! their histories are slices.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel};
 
 use anyhow::{Context as _, Result, ensure};
-use rayon::prelude::*;
 
 use super::format::EVENTS_FORMAT;
 use super::job_history::{JobHistory, StoredJob};
@@ -15,7 +15,11 @@ use htcondor_eventlog::{HELD, InputFile};
 use poolcast_base::error::hinted;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
+use poolcast_base::parallel::{map_items, map_ranges};
 use poolcast_base::shard::Shard;
+
+/// Jobs that one parallel task reads.
+const JOBS_PER_TASK: usize = 4096;
 
 impl ListedEventShard {
     /// Opens and checks the shard in `dir`. `access_points` is their number in the whole store.
@@ -170,10 +174,8 @@ impl EventStore {
             dir.display()
         );
 
-        let shards = listing
-            .par_iter()
-            .map(|listed| listed.open(dir, access_points))
-            .collect::<Result<_>>()?;
+        let opened = map_items(&listing, |listed| listed.open(dir, access_points));
+        let shards = opened.into_iter().collect::<Result<_>>()?;
         let job_counts: Vec<usize> = listing.iter().map(|listed| listed.jobs).collect();
         let store = EventStore::new(shards, &job_counts, summary);
 
@@ -223,6 +225,12 @@ impl<'a> StoredJobs<'a> {
     /// Returns true if there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Calls `map` on all threads with consecutive ranges of the jobs, and returns the results in
+    /// order.
+    pub fn map_ranges<T: Send>(&self, map: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+        map_ranges(self.len(), JOBS_PER_TASK, map)
     }
 
     /// Returns job `index`, counted from 0.

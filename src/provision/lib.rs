@@ -4,16 +4,14 @@
 //! Under a wall time limit, a long training runs as a chain of jobs. The next job is to be
 //! submitted while its predecessor runs, so that it starts when the predecessor ends.
 
-pub mod chain;
 pub mod config;
 pub mod forecast;
 pub mod gap_scores;
-pub mod live;
 pub mod model_inputs;
 pub mod replay;
 pub mod samples;
 pub mod scheduler;
-mod slurm_number;
+pub mod slurm_number;
 pub mod submission;
 pub mod trace;
 pub mod validation;

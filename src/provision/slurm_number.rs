@@ -11,20 +11,26 @@ use serde::Deserialize;
     untagged,
     expecting = "a number, null, or an object with `set`, `infinite` and `number`"
 )]
-pub(crate) enum SlurmNumber {
+pub enum SlurmNumber {
+    /// A plain number.
     Plain(i64),
+    /// An object of later versions.
     Wrapped {
+        /// False if the number is missing.
         set: bool,
+        /// True if it is unlimited.
         infinite: bool,
+        /// Its value, otherwise.
         number: f64,
     },
     #[default]
+    /// `null`, or no field at all.
     Missing,
 }
 
 impl SlurmNumber {
     /// Returns the number, or `None` if it is missing or unlimited.
-    pub(crate) fn known(&self) -> Option<i64> {
+    pub fn known(&self) -> Option<i64> {
         match *self {
             SlurmNumber::Plain(number) => Some(number),
             SlurmNumber::Wrapped {
@@ -37,13 +43,13 @@ impl SlurmNumber {
     }
 
     /// Returns the number if it is above 0, for fields in which 0 means missing.
-    pub(crate) fn positive(&self) -> Option<i64> {
+    pub fn positive(&self) -> Option<i64> {
         self.known().filter(|number| *number > 0)
     }
 
     /// Returns a limit in minutes. `None` means no limit, for which Slurm also writes the largest
     /// 32-bit numbers.
-    pub(crate) fn minutes(&self) -> Option<i64> {
+    pub fn minutes(&self) -> Option<i64> {
         self.known()
             .filter(|minutes| *minutes < i64::from(u32::MAX - 1))
     }
@@ -52,14 +58,16 @@ impl SlurmNumber {
 /// One word (older Slurm versions) or several words (newer versions).
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a word, or a list of words")]
-pub(crate) enum SlurmWords {
+pub enum SlurmWords {
+    /// A word, of older versions.
     One(String),
+    /// A list of words, of newer versions.
     Several(Vec<String>),
 }
 
 impl SlurmWords {
     /// Returns all words.
-    pub(crate) fn all(&self) -> &[String] {
+    pub fn all(&self) -> &[String] {
         match self {
             SlurmWords::One(word) => std::slice::from_ref(word),
             SlurmWords::Several(words) => words,
@@ -69,7 +77,7 @@ impl SlurmWords {
 
 /// An entry of the list `errors` in Slurm's JSON. An answer with errors may lack jobs or nodes.
 #[derive(Debug, Deserialize)]
-pub(crate) struct SlurmError {
+pub struct SlurmError {
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
@@ -77,7 +85,7 @@ pub(crate) struct SlurmError {
 }
 
 /// Fails if Slurm has reported `errors`; the message has the first one.
-pub(crate) fn reject_errors(program: &str, errors: &[SlurmError]) -> Result<()> {
+pub fn reject_errors(program: &str, errors: &[SlurmError]) -> Result<()> {
     let Some(first) = errors.first() else {
         return Ok(());
     };

@@ -2,8 +2,8 @@
 //! over whole clusters.
 
 use anyhow::Result;
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
-use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
 use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_split, uncalibrated_split};
@@ -112,18 +112,15 @@ impl ScoredSamples {
         &self,
         numbers: impl Fn(&[f64]) -> Vec<f64> + Sync,
     ) -> Vec<Option<(f64, f64)>> {
-        let drawn: Vec<Vec<f64>> = (0..self.resamples)
-            .into_par_iter()
-            .map(|resample| {
-                let mut weights = vec![0.0; self.len()];
-                for group in self.groups.draw_groups(self.seed, "report", resample) {
-                    for &sample in self.groups.samples(group) {
-                        weights[sample] += 1.0;
-                    }
+        let drawn: Vec<Vec<f64>> = map_numbers(self.resamples, |resample| {
+            let mut weights = vec![0.0; self.len()];
+            for group in self.groups.draw_groups(self.seed, "report", resample) {
+                for &sample in self.groups.samples(group) {
+                    weights[sample] += 1.0;
                 }
-                numbers(&weights)
-            })
-            .collect();
+            }
+            numbers(&weights)
+        });
 
         let count = drawn.first().map_or(0, Vec::len);
         let mut bands = Vec::with_capacity(count);

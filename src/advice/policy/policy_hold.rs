@@ -1,7 +1,5 @@
 //! Extracts each hold from the histories of all jobs, with the outcome of its release.
 
-use rayon::prelude::*;
-
 use super::owner_names::OwnerNames;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use poolcast_config::LabelKind;
@@ -45,10 +43,12 @@ pub struct ReleaseOutcome {
 /// `owners` adds those that are known.
 pub fn past_holds<'a>(store: &EventStore, owners: &'a OwnerNames) -> Vec<PolicyHold<'a>> {
     let jobs = store.jobs();
-    (0..jobs.len())
-        .into_par_iter()
-        .flat_map_iter(|index| holds_of_job(store, owners, &jobs.get(index)))
-        .collect()
+    let parts = jobs.map_ranges(|range| {
+        range
+            .flat_map(|index| holds_of_job(store, owners, &jobs.get(index)))
+            .collect::<Vec<_>>()
+    });
+    parts.concat()
 }
 
 fn holds_of_job<'a>(

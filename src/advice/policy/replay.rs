@@ -1,10 +1,10 @@
 //! Replays release policies over later holds, and counts the successes and failures of each policy.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::policy_hold::PolicyHold;
 use super::release_policy::ReleasePolicy;
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
 
 /// Totals over the holds that policies are evaluated on: all holds after the cutoff, except
@@ -96,13 +96,10 @@ pub(super) fn replay(
         .collect();
 
     let whole = PolicySums::sum_of_groups(&by_group, 0..by_group.len());
-    let drawn: Vec<PolicySums> = (0..resampling.resamples)
-        .into_par_iter()
-        .map(|resample| {
-            let drawn = groups.draw_groups(resampling.seed, "policy", resample);
-            PolicySums::sum_of_groups(&by_group, drawn)
-        })
-        .collect();
+    let drawn = map_numbers(resampling.resamples, |resample| {
+        let drawn = groups.draw_groups(resampling.seed, "policy", resample);
+        PolicySums::sum_of_groups(&by_group, drawn)
+    });
 
     let sum_interval = |sum: usize| SumInterval {
         sum: whole.released[sum],

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use rand::Rng as _;
-use rayon::prelude::*;
 
 use super::quantile::nearest_rank_quantile;
 use super::scores::{SCORE_COUNT, Scores};
+use crate::parallel::map_numbers;
 
 /// Predictions for some samples, with their true labels.
 #[derive(Debug, Clone, Copy)]
@@ -79,13 +79,10 @@ pub fn score_intervals(
     resampling: Resampling,
 ) -> [Option<(f64, f64)>; SCORE_COUNT] {
     let Resampling { resamples, seed } = resampling;
-    let drawn: Vec<[Option<f64>; SCORE_COUNT]> = (0..resamples)
-        .into_par_iter()
-        .map(|resample| {
-            let drawn = groups.draw_groups(seed, "bootstrap", resample);
-            score_groups(predictions, groups, &drawn).values()
-        })
-        .collect();
+    let drawn: Vec<[Option<f64>; SCORE_COUNT]> = map_numbers(resamples, |resample| {
+        let drawn = groups.draw_groups(seed, "bootstrap", resample);
+        score_groups(predictions, groups, &drawn).values()
+    });
 
     std::array::from_fn(|score| {
         // A resample of one class has no ROC-AUC, so some values may be missing.

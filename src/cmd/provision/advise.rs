@@ -14,7 +14,7 @@ use crate::cmd::text;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_cli::ProvisionAdviseArgs;
-use poolcast_provision::live::{
+use poolcast_slurm::live::{
     ClusterListing, ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice,
     advise_submission, plan_like, query_queue,
 };

@@ -17,10 +17,8 @@ use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, ren
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_cli::ProvisionChainArgs;
-use poolcast_provision::chain::{
-    ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain,
-};
-use poolcast_provision::live::{
+use poolcast_slurm::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
+use poolcast_slurm::live::{
     ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, advise_submission, plan_script,
     query_nodes, query_queue, query_settings, test_script,
 };

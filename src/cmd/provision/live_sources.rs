@@ -10,11 +10,11 @@ use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
 use poolcast_provision::config::{NodeCount, ProvisionConfig};
-use poolcast_provision::live::{
+use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
+use poolcast_slurm::live::{
     AdviceSettings, ClusterListing, ClusterView, NodeListing, PastRuns, QueueListing,
     SlurmSettings, query_accounting, query_nodes, query_settings,
 };
-use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 use poolcast_sweep::config::Config;
 
 /// Maximum size of a file, in bytes.

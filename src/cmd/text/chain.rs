@@ -2,9 +2,9 @@
 
 use super::submission::no_advice_words;
 use poolcast_base::output;
-use poolcast_provision::chain::{ChainLink, ChainNote, LinkEvent};
-use poolcast_provision::live::SubmissionAdvice;
 use poolcast_provision::trace::TraceZone;
+use poolcast_slurm::chain::{ChainLink, ChainNote, LinkEvent};
+use poolcast_slurm::live::SubmissionAdvice;
 
 /// Describes an event of the chain in one line.
 pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {

@@ -1,11 +1,11 @@
 //! Renders the advice on the time to submit a successor job.
 
 use poolcast_base::output;
-use poolcast_provision::live::{
+use poolcast_provision::trace::TraceZone;
+use poolcast_slurm::live::{
     ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState,
     SubmissionAdvice, SubmissionAnswer,
 };
-use poolcast_provision::trace::TraceZone;
 
 /// The whole advice.
 pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> String {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use rand::seq::index::sample;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
@@ -15,6 +14,7 @@ use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
 use super::shared_row::{SharedRow, digest, halved};
 use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows, max_age};
+use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
 use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, fit_pipeline,
@@ -129,10 +129,9 @@ impl AnswerModel {
         holds: &[usize],
         asked_ms: i64,
     ) -> Result<Vec<HeldOdds>> {
-        let rows: Vec<Vec<f32>> = holds
-            .par_iter()
-            .map(|&hold| columns(history, hold, asked_ms, ReleaseWay::ByItself, self.max_age))
-            .collect();
+        let rows: Vec<Vec<f32>> = map_items(holds, |&hold| {
+            columns(history, hold, asked_ms, ReleaseWay::ByItself, self.max_age)
+        });
         let table = table_of(&rows, vec![0; rows.len()]);
         let now = self.now.probabilities(&table)?;
         let later = self.later.probabilities(&table)?;
@@ -216,7 +215,7 @@ impl LocalLog<'_> {
             *rows_of_code.entry((code, subcode)).or_insert(0.0) += weight;
         }
         TeachingRows {
-            values: drawn.par_iter().map(columns_of).collect(),
+            values: map_items(&drawn, columns_of),
             is_success: drawn.iter().map(|row| row.is_success).collect(),
             weights,
             rows_of_code,

@@ -3,8 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rayon::prelude::*;
-
 use super::past_hold::PastHold;
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_events::{EventStore, JobHistory};
@@ -37,17 +35,15 @@ impl ClusterRuns {
             .map(|hold| jobs.cluster(hold.job as usize))
             .collect();
 
-        let found: Vec<(ClusterKey, ClusterRun)> = (0..jobs.len())
-            .into_par_iter()
-            .map(|job| (job, jobs.cluster(job)))
-            .filter(|(_, cluster)| clusters.contains(cluster))
-            .filter_map(|(job, cluster)| {
-                let run = good_run(&jobs.history(job))?;
-                Some((cluster, run))
-            })
-            .collect();
+        let found = jobs.map_ranges(|range| {
+            let mut found: Vec<(ClusterKey, ClusterRun)> = Vec::new();
+            for job in range.filter(|&job| clusters.contains(&jobs.cluster(job))) {
+                found.extend(good_run(&jobs.history(job)).map(|run| (jobs.cluster(job), run)));
+            }
+            found
+        });
         let mut runs: HashMap<ClusterKey, Vec<ClusterRun>> = HashMap::new();
-        for (cluster, run) in found {
+        for (cluster, run) in found.into_iter().flatten() {
             runs.entry(cluster).or_default().push(run);
         }
         for of_cluster in runs.values_mut() {

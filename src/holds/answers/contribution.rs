@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use rand::seq::index::sample;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{COLUMNS_VERSION, column_names, columns};
@@ -15,6 +14,7 @@ use super::shared_row::{RowTensors, SharedRow, halved, read_rows};
 use super::taught_rows::{TaughtRow, TaughtRows, max_age};
 use half::f16;
 use poolcast_base::error::unavailable;
+use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
 use poolcast_base::shard::{self, ArtefactFormat, Shard};
 
@@ -191,7 +191,7 @@ impl RowCollector<'_> {
                 continue;
             }
             self.summary.groups.push(group);
-            shared.par_extend(rows.par_iter().map(|row| self.shared_row(row)));
+            shared.extend(map_items(&rows, |row| self.shared_row(row)));
         }
         shared.sort_by_cached_key(SharedRow::order);
         shared

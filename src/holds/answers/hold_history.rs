@@ -1,11 +1,10 @@
 //! The holds of a log as evidence: by cause, what was known at any moment.
 
-use rayon::prelude::*;
-
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
 use super::input_runs::{InputRun, input_runs};
 use super::past_hold::{PastHold, past_holds};
+use poolcast_base::parallel::map_items;
 use poolcast_events::EventStore;
 use poolcast_tensors::{
     DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold, successes_so_far,
@@ -102,10 +101,9 @@ impl<'a> HoldHistory<'a> {
     /// Indexes the holds of `store`.
     pub fn new(store: &'a EventStore) -> HoldHistory<'a> {
         let (pool, holds) = rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
-        let causes = CauseKind::ALL
-            .par_iter()
-            .map(|&kind| CauseIndex::new(store, &holds, kind))
-            .collect();
+        let causes = map_items(&CauseKind::ALL, |&kind| {
+            CauseIndex::new(store, &holds, kind)
+        });
         let cluster_runs = ClusterRuns::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
             .iter()

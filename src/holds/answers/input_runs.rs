@@ -3,8 +3,6 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
@@ -68,10 +66,8 @@ pub(super) fn input_runs(
         });
         pairs.collect()
     };
-    (0..jobs.len())
-        .into_par_iter()
-        .flat_map_iter(runs_of_job)
-        .collect()
+    jobs.map_ranges(|range| range.flat_map(runs_of_job).collect::<Vec<_>>())
+        .concat()
 }
 
 /// Returns the last of the holds for each key of kind `kind`, if a transfer of input failed.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::cause_kind::CauseKeys;
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::DecidedBy;
@@ -88,15 +86,15 @@ impl PastHold {
 /// Returns all holds of `store`, sorted by job and time.
 pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
     let jobs = store.jobs();
-    let of_jobs: Vec<Vec<PastHold>> = (0..jobs.len())
-        .into_par_iter()
-        .filter(|&index| jobs.was_held(index))
-        .map(|index| {
+    let parts = jobs.map_ranges(|range| {
+        let mut holds = Vec::new();
+        for index in range.filter(|&index| jobs.was_held(index)) {
             let job = jobs.get(index);
-            holds_of_job(index as u32, &job, store.gaps(job.ap))
-        })
-        .collect();
-    of_jobs.concat()
+            holds.extend(holds_of_job(index as u32, &job, store.gaps(job.ap)));
+        }
+        holds
+    });
+    parts.concat()
 }
 
 fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHold> {

@@ -5,7 +5,6 @@
 //! After a tree has grown, each leaf is therefore set to the quantile of its rows' residuals.
 
 use anyhow::Result;
-use rayon::prelude::*;
 
 use super::boosted_trees::{BoostedTrees, add_scores};
 use super::rounds::{BoostingSettings, DERIVATIVE_UNIT, RoundGrower, RoundSample, RowDerivatives};
@@ -15,6 +14,7 @@ use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::parallel::map_items;
 use poolcast_base::stats::{WeightedNumber, weighted_quantile};
 use poolcast_tables::NumberLoss;
 
@@ -115,7 +115,7 @@ impl LeafResiduals {
             };
             (leaf, residual)
         };
-        let mut rows: Vec<(usize, WeightedNumber)> = sample.rows.par_iter().map(of_row).collect();
+        let mut rows: Vec<(usize, WeightedNumber)> = map_items(&sample.rows, of_row);
         rows.sort_by_key(|(leaf, _)| *leaf);
         LeafResiduals { rows }
     }

@@ -6,7 +6,6 @@
 
 use anyhow::Result;
 use rand::Rng as _;
-use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::classifier::FitRun;
@@ -16,6 +15,7 @@ use crate::trees::grow::{
 };
 use crate::trees::histogram::{DerivativeUnits, SampledRow};
 use crate::trees::split::SplitRule;
+use poolcast_base::parallel::map_numbers;
 
 /// Method that makes the trees of a forest differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,21 +116,19 @@ pub(super) fn grow_forest(
     let f = rows.columns.len();
     let drawn_count = settings.max_features.count(f);
     let grow_settings = settings.grow_settings(rows.units);
-    (0..settings.n_estimators)
-        .into_par_iter()
-        .map(|tree| {
-            run.stop.check()?;
-            let (sampled, place) = match kind {
-                ForestKind::Random => (rows.drawn(run.seed, tree), SplitPosition::Best),
-                ForestKind::ExtraTrees => (rows.all(), SplitPosition::Drawn),
-            };
-            let parts = [rows.forest, tree as i64];
-            let generator = poolcast_base::seed::generator(run.seed, "forest columns", &parts);
-            let mut drawn = DrawnColumns::new(drawn_count, place, f, generator);
-            let choice = SplitColumns::Drawn(&mut drawn);
-            Ok(grow_tree(&grow_settings, rows.columns, choice, sampled))
-        })
-        .collect()
+    let trees = map_numbers(settings.n_estimators, |tree| {
+        run.stop.check()?;
+        let (sampled, place) = match kind {
+            ForestKind::Random => (rows.drawn(run.seed, tree), SplitPosition::Best),
+            ForestKind::ExtraTrees => (rows.all(), SplitPosition::Drawn),
+        };
+        let parts = [rows.forest, tree as i64];
+        let generator = poolcast_base::seed::generator(run.seed, "forest columns", &parts);
+        let mut drawn = DrawnColumns::new(drawn_count, place, f, generator);
+        let choice = SplitColumns::Drawn(&mut drawn);
+        Ok(grow_tree(&grow_settings, rows.columns, choice, sampled))
+    });
+    trees.into_iter().collect()
 }
 
 /// Draws `n` rows with replacement for a tree of a random forest; returns the number of draws of

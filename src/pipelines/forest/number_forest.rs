@@ -4,7 +4,6 @@
 //! The trees learn with squared loss in both cases.
 
 use anyhow::{Result, ensure};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
@@ -19,6 +18,7 @@ use crate::trees::grow::GrownTree;
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::output::counted;
+use poolcast_base::parallel::map_numbers;
 use poolcast_tables::NumberLoss;
 
 /// Unit of derivatives, relative to the largest derivative of a row. A row that is drawn 32 times
@@ -131,9 +131,7 @@ pub(crate) fn number_forest_importances(
 impl Regressor for NumberForest {
     fn numbers(&self, x: &ColumnMatrix) -> Vec<f64> {
         let rows = x.to_rows();
-        rows.par_chunks_exact(x.f)
-            .map(|row| self.predict_row(row))
-            .collect()
+        map_numbers(x.n, |row| self.predict_row(&rows[row * x.f..][..x.f]))
     }
 
     fn importances(&self) -> Option<ColumnImportances> {

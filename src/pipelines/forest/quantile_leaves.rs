@@ -6,13 +6,13 @@
 //! prediction is the quantile of the mean distribution over the trees.
 
 use anyhow::{Result, ensure};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::output::counted;
+use poolcast_base::parallel::map_items;
 
 /// Tolerance for a sum of shares that rounding made too small.
 const ROUNDING: f64 = 1e-12;
@@ -55,7 +55,7 @@ impl QuantileLeaves {
             quantile,
             numbers: order.iter().map(|row| labels.y[*row]).collect(),
             weights: order.iter().map(|row| labels.weights[*row]).collect(),
-            trees: trees.par_iter().map(leaves_of_tree).collect(),
+            trees: map_items(trees, leaves_of_tree),
         }
     }
 

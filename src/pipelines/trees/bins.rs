@@ -1,8 +1,7 @@
 //! Bins of columns, each with about the same number of rows.
 
-use rayon::prelude::*;
-
 use crate::solvers::matrix::ColumnMatrix;
+use poolcast_base::parallel::map_numbers;
 
 /// Maximum number of bins of a column, including the bin of missing values. A bin number is one
 /// byte.
@@ -30,10 +29,7 @@ struct ValueCount {
 
 /// Bins the columns of `x`, `[f]`.
 pub(crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
-    (0..x.f)
-        .into_par_iter()
-        .map(|place| BinnedColumn::new(x.column(place)))
-        .collect()
+    map_numbers(x.f, |place| BinnedColumn::new(x.column(place)))
 }
 
 impl BinnedColumn {

@@ -123,7 +123,7 @@ impl ReplayedTrace {
 
 /// Returns the assumed time limit of jobs without one, in seconds. It is the longest limit of any
 /// job, or run time of a job without a limit, and at least a minute.
-pub(crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
+pub fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
         let most_s = job.limit_s.get().or(job.run_s.get());

@@ -196,7 +196,7 @@ impl SlurmReplay {
     }
 
     /// Returns the scheduler settings for a simulation that begins at `begin_s`.
-    pub(crate) fn scheduler_settings(
+    pub fn scheduler_settings(
         &self,
         begin_s: i64,
         capacity: Vec<CapacityStep>,

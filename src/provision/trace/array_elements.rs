@@ -48,7 +48,7 @@ pub(super) fn parse_job_id(text: &str) -> Result<NamedJobs, RowFault> {
 }
 
 /// Counts the elements of the array `number` in the list `tasks`, such as `1-10%2`.
-pub(crate) fn elements_of_array(number: u64, tasks: &str) -> Result<usize, RowFault> {
+pub fn elements_of_array(number: u64, tasks: &str) -> Result<usize, RowFault> {
     match parse_elements(number, tasks)? {
         NamedJobs::Several(elements) => Ok(elements.len()),
         NamedJobs::One(_) | NamedJobs::Step => Ok(1),

@@ -33,7 +33,7 @@ fn number(text: &str) -> Option<i64> {
 
 /// A time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeLimit {
+pub enum TimeLimit {
     /// The limit in seconds.
     Seconds(i64),
     /// The job has no limit of its own: `UNLIMITED`, `Partition_Limit`, `INFINITE`, or an empty
@@ -42,7 +42,7 @@ pub(crate) enum TimeLimit {
 }
 
 /// Parses the columns `Timelimit` and `TimelimitRaw` of `sacct`.
-pub(crate) fn parse_time_limit(text: &str) -> Option<TimeLimit> {
+pub fn parse_time_limit(text: &str) -> Option<TimeLimit> {
     match text {
         "UNLIMITED" | "Partition_Limit" | "INFINITE" | "" => Some(TimeLimit::None),
         _ => Some(TimeLimit::Seconds(parse_duration_s(text)?)),

@@ -21,11 +21,11 @@ mod trace_store;
 mod user_load;
 mod workload_format;
 
-pub(crate) use array_elements::elements_of_array;
+pub use array_elements::elements_of_array;
 pub(crate) use daily_load::{DailyLoad, daily_loads};
-pub(crate) use duration::{TimeLimit, parse_time_limit};
+pub use duration::{TimeLimit, parse_time_limit};
 pub use local_time::TraceZone;
-pub(crate) use row_collector::hash_user;
+pub use row_collector::hash_user;
 pub use row_fault::{RejectedRows, RowFault};
 pub use source_file::{SourceForm, TraceSource};
 pub use trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
@@ -36,5 +36,4 @@ pub use trace_statistics::{
     TraceStatistics, trace_statistics,
 };
 pub use trace_store::{JobTrace, TRACE_FORMAT, TraceSummary, write_trace};
-pub use user_load::BusiestUsers;
-pub(crate) use user_load::busiest_users;
+pub use user_load::{BusiestUsers, busiest_users};

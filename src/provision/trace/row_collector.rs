@@ -36,7 +36,7 @@ impl UserHashes {
 }
 
 /// Returns the salted hash of the user `name`. The result is 0 for an unknown user and only then.
-pub(crate) fn hash_user(salt: &str, name: &str) -> u64 {
+pub fn hash_user(salt: &str, name: &str) -> u64 {
     if name.is_empty() {
         return 0;
     }

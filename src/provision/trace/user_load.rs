@@ -27,7 +27,7 @@ impl BusiestUsers {
 }
 
 /// Finds the maximum number of jobs that any user ran at once, and counts the users who reached it.
-pub(crate) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
+pub fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
     let mut changes: Vec<(i64, i32, u64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs.iter().filter(|job| job.user != 0) {
         let Some(start_s) = job.start_s.get() else {

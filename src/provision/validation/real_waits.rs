@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::trace_sweep::TraceSweep;
 use crate::forecast::{QueueTime, RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
+use poolcast_base::parallel::map_items;
 use poolcast_base::stats::{interpolated_quantile, mean, pinball_loss};
 
 /// Quantiles at which forecasts are scored.
@@ -115,10 +115,9 @@ pub(super) fn real_waits(
         let nodes = nodes_at(trace.jobs[place].submit_s);
         queues.push((place, sweep.queue_before(place, nodes)));
     }
-    let waits: Vec<ForecastWait> = queues
-        .par_iter()
-        .map(|(place, queue)| forecast_wait(trace, &sweep, *place, queue, plan, forecast, users))
-        .collect();
+    let waits: Vec<ForecastWait> = map_items(&queues, |(place, queue)| {
+        forecast_wait(trace, &sweep, *place, queue, plan, forecast, users)
+    });
 
     let mut by_month: BTreeMap<&str, Vec<&ForecastWait>> = BTreeMap::new();
     for wait in &waits {

@@ -1,7 +1,6 @@
 //! Evaluation of a model on the held-back windows, next to the policies it is compared with.
 
 use anyhow::Result;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::episodes::{Episode, EpisodeSplit};
@@ -9,6 +8,7 @@ use super::learned_model::ModelAnswer;
 use super::submission_replay::{best_gaps_h, needed_wait_s, replayed_gaps_h};
 use crate::gap_scores::GapScores;
 use crate::samples::WaitSamples;
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::{cost_quantile, gap_cost_h, interpolated_quantile, mean, pinball_loss};
 
 /// Accuracy of one predicted quantile of the wait over all rows, in hours.
@@ -88,10 +88,10 @@ impl RowAnswers {
         let begin = episodes.iter().map(|episode| episode.rows.start).min();
         let end = episodes.iter().map(|episode| episode.rows.end).max();
         let rows = begin.unwrap_or(0)..end.unwrap_or(0);
-        let answers = rows.clone().into_par_iter().map(|row| (model.answer)(row));
+        let answers = map_numbers(rows.len(), |place| (model.answer)(rows.start + place));
         Ok(RowAnswers {
             begin: rows.start,
-            answers: answers.collect::<Result<Vec<ModelAnswer>>>()?,
+            answers: answers.into_iter().collect::<Result<_>>()?,
         })
     }
 

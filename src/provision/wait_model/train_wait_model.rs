@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rayon::prelude::*;
 
 use super::episodes::EpisodeSplit;
 use super::held_back_scores::{JudgedModel, held_back_scores};
@@ -27,6 +26,7 @@ use crate::samples::WaitSamples;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::cost_quantile;
 use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_models::Device;
@@ -232,10 +232,11 @@ impl WaitTrainingTask<'_> {
         let mut episodes = Vec::with_capacity(split.learned.len());
         for episode in &split.learned {
             let rows = episode.decisions();
-            let expected_h = rows.clone().into_par_iter();
-            let expected_h = expected_h.map(|row| self.expected_gaps_h(estimator, row));
+            let expected_h = map_numbers(rows.len(), |place| {
+                self.expected_gaps_h(estimator, rows.start + place)
+            });
             episodes.push(HeadEpisode {
-                expected_h: expected_h.collect::<Result<Vec<Vec<f64>>>>()?,
+                expected_h: expected_h.into_iter().collect::<Result<_>>()?,
                 gaps_h: rows.map(|row| gap_h(self.samples, row)).collect(),
             });
         }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use rayon::prelude::*;
 use serde_json::Value;
 
 use super::episodes::EpisodeSplit;
@@ -15,6 +14,7 @@ use super::network_training::{LearningStep, LearningTask, LearningWatch, Network
 use super::submission_replay::gap_h;
 use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
 use crate::samples::WaitSamples;
+use poolcast_base::parallel::map_items;
 use poolcast_base::stats::mean;
 use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_published::series::{
@@ -284,7 +284,7 @@ impl SnapshotRows<'_> {
     }
 
     fn gradient(&self, step: &LearningStep<'_>) -> Result<BatchGradient> {
-        let inputs: Vec<Vec<f32>> = step.rows.par_iter().map(|row| self.input(*row)).collect();
+        let inputs: Vec<Vec<f32>> = map_items(step.rows, |row| self.input(*row));
         let slices: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         let dropout = DropoutSeed {
             seed: self.seed,
@@ -311,12 +311,12 @@ impl SnapshotRows<'_> {
 
     /// Returns the mean loss of `rows`, in hours or squared hours.
     fn mean_loss_h(&self, rows: &[usize], network: &FrozenNetwork) -> Result<f64> {
-        let losses = rows.par_iter().map(|row| {
+        let losses = map_items(rows, |row| {
             let outputs = network.outputs(&self.input(*row))?;
             let mut slopes = vec![0.0; outputs.len()];
             Ok(self.loss.slopes(&outputs, self.target(*row), &mut slopes))
         });
-        let losses: Vec<f64> = losses.collect::<Result<Vec<f64>>>()?;
+        let losses: Vec<f64> = losses.into_iter().collect::<Result<_>>()?;
         Ok(mean(&losses) * self.loss_unit())
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, Result, ensure};
-use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
 use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
+use poolcast_base::parallel::map_items;
 use poolcast_config::{Goal, Parameter, PredictionTask};
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 
@@ -110,7 +110,7 @@ impl PipelineDraws {
                 drawn.samples,
             ))?))
         };
-        let digests: Vec<Result<u128>> = all.par_iter().map(digest).collect();
+        let digests: Vec<Result<u128>> = map_items(&all, digest);
         // The set of digests needs much less memory than a set of all draws.
         let mut known = HashSet::with_capacity(all.len());
         let mut distinct = Vec::new();

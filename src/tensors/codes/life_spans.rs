@@ -16,9 +16,6 @@ use poolcast_events::{JobHistory, StoredJobs};
 /// saves.
 const MIN_CHANGES: usize = 256;
 
-/// Jobs whose spans one parallel task finds.
-const JOBS_PER_TASK: usize = 4096;
-
 /// A time range in which a job exists: from its first event, or the first one after an end, to its
 /// next end.
 #[derive(Debug, Clone, Copy)]
@@ -93,16 +90,15 @@ impl CandidateSpans<'_> {
 impl LifeSpans {
     /// Indexes the spans of all jobs.
     pub(crate) fn from_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
-        // Nearly all jobs have one span, so this capacity is enough.
-        let room = || Vec::with_capacity(JOBS_PER_TASK + JOBS_PER_TASK / 8);
-        let parts =
-            (0..jobs.len())
-                .into_par_iter()
-                .fold_chunks(JOBS_PER_TASK, room, |mut spans, job| {
-                    add_spans(&mut spans, job as u32, jobs.history(job));
-                    spans
-                });
-        LifeSpans::new(parts.collect::<Vec<_>>().concat())
+        let parts = jobs.map_ranges(|range| {
+            // Nearly all jobs have one span, so this capacity is enough.
+            let mut spans = Vec::with_capacity(range.len() + range.len() / 8);
+            for job in range {
+                add_spans(&mut spans, job as u32, jobs.history(job));
+            }
+            spans
+        });
+        LifeSpans::new(parts.concat())
     }
 
     /// Indexes the jobs of each known owner separately.
@@ -129,9 +125,10 @@ impl LifeSpans {
             .map(|span| span.job)
             .collect();
 
-        // The sort is stable: spans that begin at the same time stay in the order of their jobs,
-        // for any number of threads.
-        spans.par_sort_by_key(|span| span.begin_ms);
+        // Spans that begin at the same time are in the order of their jobs, and of their ends.
+        spans.par_sort_unstable_by_key(|span| {
+            (span.begin_ms, span.job, span.end_ms, !span.has_next)
+        });
 
         let mut next_begin_ms = BTreeMap::new();
         let mut last_span_of = BTreeMap::new();

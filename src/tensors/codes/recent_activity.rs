@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::frames::SampleWindow;
 use super::life_spans::{LifeSpans, has_ended_after};
+use poolcast_base::parallel::map_ranges;
 use poolcast_events::{JobHistory, StoredJobs};
 
 /// Jobs whose events one parallel task collects.
@@ -71,10 +72,10 @@ impl RecentActivity {
 
         // All events between the first and the last window end are kept. Every window ends after
         // the older events, so only the last of them per job matters.
-        let parts = existing.par_chunks(JOBS_PER_TASK).map(|part| {
+        let parts = map_ranges(existing.len(), JOBS_PER_TASK, |range| {
             let mut before = Vec::new();
             let mut moments = Vec::new();
-            for &job in part {
+            for &job in &existing[range] {
                 let mut own = active_times(job, jobs.history(job as usize)).peekable();
                 let until_first_end =
                     std::iter::from_fn(|| own.next_if(|moment| moment.time_ms() <= first_end_ms));
@@ -89,7 +90,7 @@ impl RecentActivity {
             }
             (before, moments)
         });
-        let (before, moments): (Vec<_>, Vec<_>) = parts.unzip();
+        let (before, moments): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let mut before = before.concat();
         let mut moments = moments.concat();
         before.par_sort_unstable_by(|a, b| b.moment.cmp(&a.moment));

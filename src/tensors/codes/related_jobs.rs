@@ -18,9 +18,6 @@ pub(crate) const SHARED_BITS: usize = 6;
 /// state several times, so there are more changes than jobs.
 const CHANGES_PER_JOB: usize = 2;
 
-/// Jobs per parallel task.
-const JOBS_PER_TASK: usize = 4096;
-
 /// The keys of a job as of some event, from the one that says least to the one that says most: code,
 /// execution point, owner, reason, batch, cluster. Only their equality counts.
 #[derive(Debug, Clone, Copy)]
@@ -240,16 +237,14 @@ fn events_at<'a>(
 
 /// Collects what `add` finds for each job, in the order of the jobs.
 fn in_blocks<T: Send>(jobs: &StoredJobs<'_>, add: impl Fn(usize, &mut Vec<T>) + Sync) -> Vec<T> {
-    let blocks = jobs.len().div_ceil(JOBS_PER_TASK);
-    let found = (0..blocks).into_par_iter().flat_map_iter(|block| {
+    let parts = jobs.map_ranges(|range| {
         let mut found = Vec::new();
-        let first = block * JOBS_PER_TASK;
-        for index in first..jobs.len().min(first + JOBS_PER_TASK) {
+        for index in range {
             add(index, &mut found);
         }
         found
     });
-    found.collect()
+    parts.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

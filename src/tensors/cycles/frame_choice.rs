@@ -1,7 +1,5 @@
 //! Chooses the length of time frames from the durations of holds and the length of the log.
 
-use rayon::prelude::*;
-
 use poolcast_base::output;
 use poolcast_base::stats::upper_median;
 use poolcast_config::LabelKind;
@@ -36,10 +34,13 @@ impl FrameChoice {
     /// of median duration, or shorter ones if the log is too short for that.
     pub fn by_log(store: &EventStore) -> FrameChoice {
         let jobs = store.jobs();
-        let mut held_for_ms: Vec<i64> = (0..jobs.len())
-            .into_par_iter()
-            .flat_map_iter(|index| released_hold_durations_ms(store, &jobs.get(index)))
-            .collect();
+        let mut held_for_ms: Vec<i64> = jobs
+            .map_ranges(|range| {
+                range
+                    .flat_map(|index| released_hold_durations_ms(store, &jobs.get(index)))
+                    .collect::<Vec<i64>>()
+            })
+            .concat();
         held_for_ms.sort_unstable();
         let median = upper_median(&held_for_ms);
         FrameChoice::new(median, store.summary.end_ms - store.summary.begin_ms)

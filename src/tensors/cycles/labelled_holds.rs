@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::asked_hold::QueriedHold;
 use super::hold_cycles::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 use crate::shards::ExcludedCycles;
@@ -40,15 +38,13 @@ pub(crate) struct FoundHolds {
 /// Finds the labelled cycles of all jobs, sorted by prediction time.
 pub(crate) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings) -> FoundHolds {
     let jobs = store.jobs();
-    let parts: Vec<FoundHolds> = (0..jobs.len())
-        .into_par_iter()
-        .fold(FoundHolds::default, |mut found, index| {
-            if jobs.was_held(index) {
-                found.add_job(store, settings, index as u32, &jobs.get(index));
-            }
-            found
-        })
-        .collect();
+    let parts = jobs.map_ranges(|range| {
+        let mut found = FoundHolds::default();
+        for index in range.filter(|&index| jobs.was_held(index)) {
+            found.add_job(store, settings, index as u32, &jobs.get(index));
+        }
+        found
+    });
     let mut found = FoundHolds::joined(parts);
 
     // Jobs are sorted by access point and cluster, so the jobs of a cluster are neighbors.
@@ -61,7 +57,7 @@ pub(crate) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings)
         hold.group = group;
     }
 
-    found.labelled.par_sort_by_key(|hold| {
+    found.labelled.sort_unstable_by_key(|hold| {
         let QueriedHold {
             asked_ms,
             job,

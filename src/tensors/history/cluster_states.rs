@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+use poolcast_base::parallel::map_items;
 use poolcast_events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// Events after which a job is idle again. Numbers 4, 7 and 24 are evicted, shadow exception and
@@ -138,10 +137,8 @@ impl ClusterStates {
     pub(crate) fn new(store: &EventStore) -> ClusterStates {
         let jobs = store.jobs();
         let cuts = cuts_between_clusters(&jobs, JOBS_PER_BLOCK);
-        let parts: Vec<ClusterPart> = cuts
-            .par_windows(2)
-            .map(|cut| ClusterPart::from_jobs(&jobs, cut[0]..cut[1]))
-            .collect();
+        let blocks: Vec<&[usize]> = cuts.windows(2).collect();
+        let parts = map_items(&blocks, |cut| ClusterPart::from_jobs(&jobs, cut[0]..cut[1]));
         ClusterStates {
             parts: (parts.into_iter())
                 .filter(|part| !part.clusters.is_empty())

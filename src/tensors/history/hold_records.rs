@@ -6,7 +6,6 @@
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
 use super::keyed_outcomes::{
     KeyGroups, KeyedOutcomes, LatestReleases, NO_GROUP, NO_KEY, PassedRelease, TimedOutcomes,
 };
@@ -17,6 +16,7 @@ use super::recent_events::RecentCounts;
 use crate::cycles::QueriedHold;
 use crate::cycles::{HoldOutcome, hold_cycles};
 use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, SubmissionNames, TERMINATED};
+use poolcast_base::parallel::map_items;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, LogGap, StoredJob, StoredJobs};
 
@@ -275,16 +275,14 @@ pub(crate) struct RecordHistory {
 impl RecordHistory {
     pub(crate) fn new(store: &EventStore) -> RecordHistory {
         let jobs = store.jobs();
-        let cuts = cuts_between_clusters(&jobs, JOBS_PER_BLOCK);
-        let found = RecordedHolds::from_all_jobs(store, &jobs, &cuts);
-        let (groups, holds): (Vec<KeyGroups>, Vec<KeyedOutcomes>) = HoldRecordKind::ALL
-            .par_iter()
-            .map(|&kind| found.keyed(kind))
-            .collect();
-        let next_runs = NEXT_RUN_KINDS
-            .par_iter()
-            .map(|&kind| found.keyed_next_runs(kind, &groups[kind as usize]))
-            .collect();
+        let found = RecordedHolds::from_all_jobs(store, &jobs);
+        let (groups, holds): (Vec<KeyGroups>, Vec<KeyedOutcomes>) =
+            map_items(&HoldRecordKind::ALL, |&kind| found.keyed(kind))
+                .into_iter()
+                .unzip();
+        let next_runs = map_items(&NEXT_RUN_KINDS, |&kind| {
+            found.keyed_next_runs(kind, &groups[kind as usize])
+        });
 
         let reasons = &groups[HoldRecordKind::Reason as usize];
         let of_reason = found.groups_of(HoldRecordKind::Reason, reasons);
@@ -292,11 +290,8 @@ impl RecordHistory {
         let (host_codes, of_host) = KeyGroups::from_keys(found.host_codes.iter().copied());
         let passed_from_host = LatestReleases::new(host_codes.count(), &of_host, &found.passed);
 
-        let runs = RecordedRuns::from_all_jobs(&jobs, &cuts, &groups);
-        let first_runs = FirstRunKind::ALL
-            .par_iter()
-            .map(|&kind| runs.keyed(kind, &groups))
-            .collect();
+        let runs = RecordedRuns::from_all_jobs(&jobs, &groups);
+        let first_runs = map_items(&FirstRunKind::ALL, |&kind| runs.keyed(kind, &groups));
         RecordHistory {
             groups,
             holds,
@@ -450,22 +445,17 @@ impl RecordedHolds {
         }
     }
 
-    fn from_all_jobs(store: &EventStore, jobs: &StoredJobs<'_>, cuts: &[usize]) -> RecordedHolds {
-        let parts: Vec<RecordedHolds> = cuts
-            .par_windows(2)
-            .map(|cut| {
-                let held: Vec<usize> = (cut[0]..cut[1])
-                    .filter(|&index| jobs.was_held(index))
-                    .collect();
-                // Held jobs have fewer than two holds on average.
-                let mut found = RecordedHolds::with_capacity(2 * held.len());
-                for index in held {
-                    let job = jobs.get(index);
-                    found.add_job(&job, store.gaps(job.ap));
-                }
-                found
-            })
-            .collect();
+    fn from_all_jobs(store: &EventStore, jobs: &StoredJobs<'_>) -> RecordedHolds {
+        let parts = jobs.map_ranges(|range| {
+            let held: Vec<usize> = range.filter(|&index| jobs.was_held(index)).collect();
+            // Held jobs have fewer than two holds on average.
+            let mut found = RecordedHolds::with_capacity(2 * held.len());
+            for index in held {
+                let job = jobs.get(index);
+                found.add_job(&job, store.gaps(job.ap));
+            }
+            found
+        });
 
         let mut all = RecordedHolds::with_capacity(parts.iter().map(|part| part.keys.len()).sum());
         for part in parts {
@@ -575,19 +565,16 @@ impl RecordedRuns {
     }
 
     /// Collects the first runs of all jobs, by the `groups` of the holds.
-    fn from_all_jobs(jobs: &StoredJobs<'_>, cuts: &[usize], groups: &[KeyGroups]) -> RecordedRuns {
-        let parts: Vec<RecordedRuns> = cuts
-            .par_windows(2)
-            .map(|cut| {
-                let mut found = RecordedRuns::with_capacity(cut[1] - cut[0]);
-                for index in cut[0]..cut[1] {
-                    if let Some(end) = first_termination(jobs.numbers(index)) {
-                        found.add(&jobs.get(index), end, groups);
-                    }
+    fn from_all_jobs(jobs: &StoredJobs<'_>, groups: &[KeyGroups]) -> RecordedRuns {
+        let parts = jobs.map_ranges(|range| {
+            let mut found = RecordedRuns::with_capacity(range.len());
+            for index in range {
+                if let Some(end) = first_termination(jobs.numbers(index)) {
+                    found.add(&jobs.get(index), end, groups);
                 }
-                found
-            })
-            .collect();
+            }
+            found
+        });
 
         let count = parts.iter().map(|part| part.groups.len()).sum();
         let mut all = RecordedRuns::with_capacity(count);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use rayon::prelude::*;
 
 use super::format::TENSORS_FORMAT;
 use super::sample_shard::{
@@ -15,6 +14,7 @@ use crate::cycles::Split;
 use crate::tokens::StoredTokens;
 use poolcast_base::error::{hinted, unavailable};
 use poolcast_base::manifest;
+use poolcast_base::parallel::map_items;
 use poolcast_base::shard::Shard;
 
 /// A memory-mapped directory of tensors.
@@ -44,17 +44,14 @@ impl SplitShards {
         summary: &SplitSummary,
         shape: SampleShape,
     ) -> Result<SplitShards> {
-        let opened: Vec<(Shard, SampleCounts)> = summary
-            .shards
-            .par_iter()
-            .map(|listed| open_shard(dir, listed, shape))
-            .collect::<Result<_>>()?;
+        let opened = map_items(&summary.shards, |listed| open_shard(dir, listed, shape));
 
         let mut shards = Vec::new();
         let mut first_samples = vec![0];
         let mut samples = 0;
         let mut successes = 0;
-        for (shard, counts) in opened {
+        for opened in opened {
+            let (shard, counts): (Shard, SampleCounts) = opened?;
             samples += counts.samples;
             successes += counts.successes;
             first_samples.push(samples);

@@ -13,6 +13,7 @@ use crate::history::{
 };
 use half::f16;
 use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, TERMINATED};
+use poolcast_base::parallel::map_items;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_models::{QUESTION_FEATURES, TOKEN_CODES, TOKEN_FEATURES, TOKENS};
@@ -120,14 +121,15 @@ impl<'a> TokenHistory<'a> {
             mut lengths_ms,
         } = FoundItems::in_store(store, &words);
         lengths_ms.par_sort_unstable();
-        changes.par_sort_by_key(|change| (change.at_ms, change.item));
+        changes.par_sort_unstable_by_key(|change| {
+            (change.at_ms, change.item, change.until_ms, change.state)
+        });
 
         let groups = groups_by_kind(&keys);
         let change_lists = ChangeLists::new(&changes);
-        let kinds = QUOTAS
-            .par_iter()
-            .map(|&(kind, quota)| KindIndex::new(kind, quota, &groups, &change_lists))
-            .collect();
+        let kinds = map_items(&QUOTAS, |&(kind, quota)| {
+            KindIndex::new(kind, quota, &groups, &change_lists)
+        });
         let held = [SharedKind::Cluster, SharedKind::Reason]
             .map(|kind| HeldIndex::new(kind, &groups, &changes));
         TokenHistory {
@@ -203,10 +205,9 @@ impl<'a> TokenHistory<'a> {
 impl FoundItems {
     fn in_store(store: &EventStore, words: &ReasonWords) -> FoundItems {
         let jobs = store.jobs();
-        let parts: Vec<FoundItems> = (0..jobs.len())
-            .into_par_iter()
-            .with_min_len(256)
-            .fold(FoundItems::default, |mut found, index| {
+        let parts = jobs.map_ranges(|range| {
+            let mut found = FoundItems::default();
+            for index in range {
                 let numbers = jobs.numbers(index);
                 if let Some(first) =
                     (numbers.iter()).position(|number| matches!(*number, HELD | TERMINATED))
@@ -217,9 +218,9 @@ impl FoundItems {
                     }
                     found.add_holds(store, words, index as u32, &job);
                 }
-                found
-            })
-            .collect();
+            }
+            found
+        });
 
         let mut all = FoundItems::default();
         for mut part in parts {
@@ -316,12 +317,11 @@ struct KindGroups(Vec<(usize, Vec<u32>)>);
 
 /// Numbers the keys of each kind.
 fn groups_by_kind(keys: &[SharedKeys]) -> KindGroups {
-    let groups = SharedKind::ALL.par_iter().map(|&kind| {
+    KindGroups(map_items(&SharedKind::ALL, |&kind| {
         let keys = keys.iter().map(|keys| keys[kind as usize]);
         let (groups, group_of) = KeyGroups::from_keys(keys);
         (groups.count(), group_of)
-    });
-    KindGroups(groups.collect())
+    }))
 }
 
 impl KindGroups {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_provision::live::{NodeListing, QueueListing};
+use poolcast_slurm::live::{NodeListing, QueueListing};
 
 fuzz_target!(|text: &[u8]| {
     if let Ok(jobs) = QueueListing::parse(text) {

@@ -2,11 +2,11 @@
 //! from a log or from the samples of tensors.
 
 use anyhow::Result;
-use rayon::prelude::*;
 
 use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::training::scoring::predict_split;
+use poolcast_base::parallel::map_ranges;
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
 use poolcast_tensors::{
@@ -44,11 +44,11 @@ impl<'a> HoldModel<'a> {
 
     /// The calibrated probability that the release of each hold leads to success.
     pub fn probabilities(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
-        let all: Vec<Vec<f64>> = holds
-            .par_chunks(HOLDS_PER_TASK)
-            .map(|holds| self.predict_chunk(holds))
-            .collect::<Result<_>>()?;
-        Ok(all.concat())
+        let parts = map_ranges(holds.len(), HOLDS_PER_TASK, |range| {
+            self.predict_chunk(&holds[range])
+        });
+        let parts: Vec<Vec<f64>> = parts.into_iter().collect::<Result<_>>()?;
+        Ok(parts.concat())
     }
 
     /// The facts about a hold that are known at prediction time.

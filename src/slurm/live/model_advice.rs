@@ -6,11 +6,11 @@ use serde::Serialize;
 use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue};
 use super::slurm_state::QueueState;
-use crate::forecast::SeenWait;
-use crate::model_inputs::{KnownTime, MAX_WAIT_BY_LIMITS_S};
-use crate::submission::{StartedWait, WaitRecord, check_features, model_name};
-use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::error::hinted;
+use poolcast_provision::forecast::SeenWait;
+use poolcast_provision::model_inputs::{KnownTime, MAX_WAIT_BY_LIMITS_S};
+use poolcast_provision::submission::{StartedWait, WaitRecord, check_features, model_name};
+use poolcast_provision::wait_model::{ModelAnswer, WaitModel};
 
 /// A model to query.
 pub struct QueriedModel<'a> {

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
-use crate::slurm_number::{SlurmError, SlurmWords, reject_errors};
 use poolcast_base::error::hinted;
 use poolcast_base::output::cut;
+use poolcast_provision::slurm_number::{SlurmError, SlurmWords, reject_errors};
 
 /// The argument of `sinfo --Node --format`. It prints one row per node and partition.
 pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";

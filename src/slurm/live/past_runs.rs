@@ -1,8 +1,8 @@
 //! Past jobs: their waits, their run times, and the number of jobs that one user ran at once.
 
-use crate::replay::longest_limit_s;
-use crate::submission::StartedWait;
-use crate::trace::{JobFate, JobTrace, busiest_users};
+use poolcast_provision::replay::longest_limit_s;
+use poolcast_provision::submission::StartedWait;
+use poolcast_provision::trace::{JobFate, JobTrace, busiest_users};
 
 /// A run that has ended. Times are in epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

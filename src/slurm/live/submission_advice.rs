@@ -8,9 +8,9 @@ use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{ModelAdvice, QueriedModel};
 use super::no_advice_reason::NoAdviceReason;
 use super::slurm_state::{JobOutcome, QueueState};
-use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::replay::SlurmReplay;
 use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean};
+use poolcast_provision::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
+use poolcast_provision::replay::SlurmReplay;
 
 /// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
 const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::listed_job::{ListedJob, ParsedJobs, array_limit, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
-use crate::trace::{TimeLimit, elements_of_array, parse_time_limit};
 use poolcast_base::error::hinted;
+use poolcast_provision::trace::{TimeLimit, elements_of_array, parse_time_limit};
 
 /// The argument of `squeue --format`. It has no comments, because the line breaks in a comment of
 /// any user could forge rows.

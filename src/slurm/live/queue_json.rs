@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::listed_job::{ListedJob, ParsedJobs, array_limit, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
-use crate::slurm_number::{SlurmError, SlurmNumber, SlurmWords, reject_errors};
-use crate::trace::elements_of_array;
 use poolcast_base::error::hinted;
+use poolcast_provision::slurm_number::{SlurmError, SlurmNumber, SlurmWords, reject_errors};
+use poolcast_provision::trace::elements_of_array;
 
 #[derive(Deserialize)]
 struct QueueDocument {

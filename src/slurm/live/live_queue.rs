@@ -14,10 +14,10 @@ use super::pending_reason::{IdleReason, PendingRole};
 use super::queue_listing::QueueListing;
 use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
-use crate::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
-use crate::trace::hash_user;
 use poolcast_base::error::hinted;
 use poolcast_base::salt::OwnerSalt;
+use poolcast_provision::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
+use poolcast_provision::trace::hash_user;
 
 /// Minimum time limit, in seconds, that is assumed for jobs without a known limit. The longest
 /// known limit replaces it if that is longer.
