@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::JobId;
-use super::shared_text::SharedText;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
 
 /// Name of the ledger in the run's directory.

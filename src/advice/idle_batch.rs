@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::idle_ids::{IdleId, commands};
 use super::job_command::JobId;
-use super::shared_text::SharedText;
 use super::unheld_job::UnheldJob;
+use poolcast_base::shared_text::SharedText;
 
 /// Idle jobs of one batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

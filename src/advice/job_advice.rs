@@ -12,7 +12,7 @@ use super::probe_result::ProbeResult;
 #[cfg(test)]
 use super::queue_facts::JobFiles;
 use super::queue_facts::QueueFacts;
-use super::shared_text::{NumberedText, SharedText};
+use poolcast_base::shared_text::{NumberedText, SharedText};
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
 use poolcast_holds::training::AnswerThreshold;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::job_advice::JobAdvice;
 use super::listed_jobs::{SkippedJobs, read_listed_jobs};
 use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
-use super::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::job_ads::ListedAd;
 
 /// The job attributes that this program requests from `condor_q`.

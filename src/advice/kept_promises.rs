@@ -4,7 +4,7 @@ use super::answer_check::{AnswerCheck, AnswerOutcomes};
 use super::job_advice::JobAdvice;
 use super::job_command::{CommandTask, JobCommand};
 use super::remedy::remedy_command;
-use super::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_words};
 

@@ -30,7 +30,6 @@ mod queue_facts;
 mod queued_job;
 mod remedy;
 mod restart_loops;
-mod shared_text;
 #[cfg(test)]
 mod test_config;
 mod tried_probes;
@@ -68,7 +67,6 @@ pub use probe_result::{ProbeResult, ProbeState};
 pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
 pub use restart_loops::{RestartLoop, RunEnd, restart_loops};
-pub use shared_text::{NumberedText, SharedText};
 pub use thing_words::state_words;
 pub use tried_probes::add_probe_results;
 pub use unheld_job::UnheldJob;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::job_advice::JobAdvice;
 use htcondor_eventlog::{ABORTED, EventBatch, HELD, JobEvent, RELEASED, TERMINATED};
+use poolcast_base::escape::one_line;
 
 /// A job: index of its access point in `access_points`, cluster and proc.
 type JobKey = (u32, i32, i32);
@@ -132,14 +133,4 @@ impl LogWords {
         self.owner_numbers.insert(name.to_owned(), number);
         number
     }
-}
-
-/// Replaces each sequence of blanks, line ends and bars in `text` with one blank. In hold reasons,
-/// a bar stands for a line end.
-pub(super) fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_whitespace() || c == '|')
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.join(" ")
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 
 /// The facts about a job that the queue has and the log lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]

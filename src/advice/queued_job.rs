@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::held_ids::HeldId;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
-use super::log_words::one_line;
 use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
-use super::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
+use poolcast_base::escape::one_line;
+use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
 use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, code_rule};
 use poolcast_holds::job_ads::ListedAd;
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::job_command::JobId;
-use super::shared_text::SharedText;
 use htcondor_eventlog::{
     ABORTED, DISCONNECTED, EVICTED, EXECUTE, HELD, RECONNECT_FAILED, RECONNECTED, RELEASED,
     REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
+use poolcast_base::shared_text::SharedText;
 use poolcast_events::{EventStore, JobHistory, LogGap};
 
 /// Lost runs after which a job is listed.

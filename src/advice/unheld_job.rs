@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::job_command::JobId;
-use super::log_words::one_line;
 use super::look::url_looks::is_askable;
 use super::memory_plan::MAX_REQUEST_MB;
 use super::queue_facts::absolute_path;
-use super::shared_text::{SharedText, SharedTexts, SharedValues};
+use poolcast_base::escape::one_line;
+use poolcast_base::shared_text::{SharedText, SharedTexts, SharedValues};
 use poolcast_holds::job_ads::{ListedAd, MAX_STRING_BYTES};
 
 /// HTCondor's `JobStatus` of a job that waits for a machine.

@@ -31,6 +31,16 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |c| c == '\n' || c == '\t')
 }
 
+/// Replaces each sequence of blanks, line ends and bars in `text` with one blank. In hold reasons,
+/// a bar stands for a line end.
+pub fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c == '|')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ")
+}
+
 fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_shown = |c: char| is_hidden(c) && !stays(c);
     if !text.contains(is_shown) {

@@ -5,6 +5,7 @@
 
 pub mod escape;
 pub mod error;
+pub mod shared_text;
 mod closed_stdout;
 pub mod output;
 pub mod live_screen;

@@ -14,9 +14,9 @@ use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
 use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
 use crate::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
-use crate::shared_text::SharedText;
 use crate::unheld_job::UnheldJob;
 use crate::unheld_jobs::UnheldJobs;
+use poolcast_base::shared_text::SharedText;
 
 /// Idle jobs of one batch that need a file which they cannot get, or each a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::look_process::LookAnswer;
 use super::named_path::PathUse;
 use super::path_sight::{DiskRoom, FoundNode, NodeKind, NodeRights, PathSight, Sight};
-use crate::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Error numbers of a full disk and of an exceeded quota.

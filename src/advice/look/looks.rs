@@ -13,7 +13,7 @@ use crate::job_advice::{AdviceGround, JobAdvice};
 use crate::job_command::{CommandTask, JobCommand};
 use crate::queue_facts::absolute_path;
 use crate::remedy::remedy_command;
-use crate::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::ThingKind;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
 

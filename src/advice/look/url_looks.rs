@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::job_look::{JobLook, LookState};
 use super::looks::{LookPlan, add_look};
 use crate::job_advice::{AdviceGround, JobAdvice};
-use crate::shared_text::SharedText;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::TRANSFER_INPUT;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 

@@ -126,15 +126,16 @@ impl Serialize for NumberedText {
 
 /// The values that were shared so far. Equal values are one.
 #[derive(Debug)]
-pub(super) struct SharedValues<T>(HashSet<Arc<T>>);
+pub struct SharedValues<T>(HashSet<Arc<T>>);
 
 impl<T: Eq + Hash> SharedValues<T> {
-    pub(super) fn new() -> SharedValues<T> {
+    /// Creates an empty set.
+    pub fn new() -> SharedValues<T> {
         SharedValues(HashSet::new())
     }
 
     /// Returns `value`, or the equal value that was shared before.
-    pub(super) fn share(&mut self, value: T) -> Arc<T> {
+    pub fn share(&mut self, value: T) -> Arc<T> {
         if let Some(known) = self.0.get(&value) {
             return Arc::clone(known);
         }
@@ -146,11 +147,11 @@ impl<T: Eq + Hash> SharedValues<T> {
 
 /// The texts that were shared so far. Equal texts are one.
 #[derive(Debug, Default)]
-pub(super) struct SharedTexts(HashSet<SharedText>);
+pub struct SharedTexts(HashSet<SharedText>);
 
 impl SharedTexts {
     /// Returns `text`, or the equal text that was shared before.
-    pub(super) fn share(&mut self, text: &str) -> SharedText {
+    pub fn share(&mut self, text: &str) -> SharedText {
         if let Some(known) = self.0.get(text) {
             return known.clone();
         }
@@ -160,7 +161,7 @@ impl SharedTexts {
     }
 
     /// Returns `text`, whose words are shared.
-    pub(super) fn share_numbered(&mut self, text: &str) -> NumberedText {
+    pub fn share_numbered(&mut self, text: &str) -> NumberedText {
         NumberedText::new(text, |words| self.share(words))
     }
 }
