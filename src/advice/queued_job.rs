@@ -204,7 +204,7 @@ impl CommonValues {
     pub(super) fn new() -> CommonValues {
         CommonValues {
             texts: SharedTexts::default(),
-            facts: SharedValues::new(),
+            facts: SharedValues::default(),
         }
     }
 }

@@ -60,7 +60,7 @@ impl CommonInputs {
     pub(super) fn new() -> CommonInputs {
         CommonInputs {
             texts: SharedTexts::default(),
-            inputs: SharedValues::new(),
+            inputs: SharedValues::default(),
         }
     }
 }

@@ -56,11 +56,11 @@ mod tests {
 
     #[test]
     fn ranges_cover_everything_in_order() {
-        let lengths = |len, range_len| map_ranges(len, range_len, |range| range);
-        assert_eq!(lengths(7, 3), [0..3, 3..6, 6..7]);
-        assert_eq!(lengths(6, 3), [0..3, 3..6]);
-        assert_eq!(lengths(2, 3), [0..2]);
-        assert!(lengths(0, 3).is_empty());
+        let ranges = |len, range_len| map_ranges(len, range_len, |range| (range.start, range.end));
+        assert_eq!(ranges(7, 3), [(0, 3), (3, 6), (6, 7)]);
+        assert_eq!(ranges(6, 3), [(0, 3), (3, 6)]);
+        assert_eq!(ranges(2, 3), [(0, 2)]);
+        assert!(ranges(0, 3).is_empty());
     }
 
     #[test]

@@ -128,12 +128,13 @@ impl Serialize for NumberedText {
 #[derive(Debug)]
 pub struct SharedValues<T>(HashSet<Arc<T>>);
 
-impl<T: Eq + Hash> SharedValues<T> {
-    /// Creates an empty set.
-    pub fn new() -> SharedValues<T> {
+impl<T> Default for SharedValues<T> {
+    fn default() -> SharedValues<T> {
         SharedValues(HashSet::new())
     }
+}
 
+impl<T: Eq + Hash> SharedValues<T> {
     /// Returns `value`, or the equal value that was shared before.
     pub fn share(&mut self, value: T) -> Arc<T> {
         if let Some(known) = self.0.get(&value) {
