@@ -147,11 +147,12 @@ def main():
     for action, firmness in sorted({kind[:2] for kind in kinds if kind[2] is not None}, key=str):
         print("|", " | ".join([action, firmness or "", *(str(kinds[action, firmness, right]) for right in (True, False))]), "|")
 
-    with_run, with_pool = totals[1], totals[2]
-    if with_run.advised_share() < MIN_ADVISED:
-        sys.exit(f"error: {with_run.advised_share():.0f} % of the held jobs get advice, less than {MIN_ADVISED} %")
-    if with_run.right_share() < with_pool.right_share() - MAX_LOSS:
-        sys.exit(f"error: {with_run.right_share():.0f} % of the advice is right, of the pool's model {with_pool.right_share():.0f} %")
+    with_pool = totals[2]
+    for own in totals[:2]:
+        if own.advised_share() < MIN_ADVISED:
+            sys.exit(f"error: {own.advised_share():.0f} % of the held jobs get advice, less than {MIN_ADVISED} %")
+        if own.right_share() < with_pool.right_share() - MAX_LOSS:
+            sys.exit(f"error: {own.right_share():.0f} % of the advice is right, of the pool's model {with_pool.right_share():.0f} %")
 
 
 if __name__ == "__main__":

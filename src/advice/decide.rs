@@ -204,6 +204,10 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some(cluster_words(evidence.started_in_cluster))
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
+        HoldAction::Later if evidence.names_passing_fault => Some(
+            "the reason names a fault of a server or a network, which passes without a repair"
+                .to_owned(),
+        ),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code
@@ -563,6 +567,7 @@ mod tests {
             held_for_cause: 1,
             best_of_cause: 0.4,
             is_new_cause: false,
+            names_passing_fault: false,
             cause: (0, 0),
             is_probe: true,
             recovered: 10,

@@ -11,6 +11,7 @@ use super::cause_evidence::{
     CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
 };
 use super::codes::{HoldRule, code_rule, reason_names_file};
+use super::passing_reasons::PassingReasons;
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
     LimitPair, PastHold, RecoveryRecord, RuleRecord, TRANSFER_INPUT, ThingState,
@@ -57,6 +58,8 @@ pub struct HeldEvidence {
     pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
+    /// True if the hold reason names a fault of a server or a network, which passes.
+    pub names_passing_fault: bool,
     /// True if a job got past the same named file since this job is held.
     pub passed_since: bool,
     /// True if outcomes of this owner, or of the named file, are known.
@@ -307,6 +310,7 @@ pub(crate) fn held_evidence(
         .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
+    let passing_reasons = PassingReasons::new(history.store);
     let mut evidence = Vec::with_capacity(holds.len());
     for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
         let hold = &history.holds[index];
@@ -319,6 +323,7 @@ pub(crate) fn held_evidence(
             code: (hold.code, hold.subcode),
             odds,
             rule: code_rule(hold.code, hold.subcode),
+            names_passing_fault: passing_reasons.include(hold),
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught,
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
@@ -546,6 +551,10 @@ fn failure_answer(
         return HeldAnswer::new(HoldAction::Later, Some(firmness));
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
+    // The words of the reason outweigh odds that have earned no promise.
+    if evidence.names_passing_fault && firmness == AnswerFirmness::Possible {
+        return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
+    }
     let has_outcomes = evidence.has_outcomes || evidence.odds.is_known_from_elsewhere;
     if firmness == AnswerFirmness::Possible && !has_outcomes {
         return HeldAnswer::new(HoldAction::None, None);
@@ -623,6 +632,7 @@ mod tests {
                 is_known_from_elsewhere: false,
             },
             rule: None,
+            names_passing_fault: false,
             passed_since: false,
             is_taught: true,
             has_outcomes: true,
@@ -709,6 +719,19 @@ mod tests {
             answer(evidence(0.05, 0.45)),
             (HoldAction::Later, POSSIBLE),
             "it may pass"
+        );
+        let words_of_server = |now, later| HeldEvidence {
+            names_passing_fault: true,
+            ..evidence(now, later)
+        };
+        assert_eq!(
+            answer(words_of_server(0.05, 0.35)),
+            (HoldAction::Later, POSSIBLE),
+            "the words outweigh odds without a promise"
+        );
+        assert_eq!(
+            answer(words_of_server(0.05, 0.2)),
+            (HoldAction::Fix, PROBABLE)
         );
         let often = HeldEvidence {
             holds_for_code: 5,

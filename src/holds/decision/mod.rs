@@ -5,6 +5,7 @@ mod action;
 mod cause_evidence;
 mod codes;
 mod held_answer;
+mod passing_reasons;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use cause_evidence::ProbeCause;
