@@ -430,18 +430,17 @@ pub(crate) fn held_answer(
 }
 
 /// Returns `answer`, without its promise if it follows from odds that nothing was learned for here. A
-/// removal, which cannot be undone, then becomes a repair.
+/// removal, which cannot be undone, then becomes a repair, and a release the try of one job.
 fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAnswer {
     let is_learned = !evidence.is_beyond_learned && !evidence.odds.is_known_from_elsewhere;
     if is_learned || evidence.recovered >= RECOVERED_WITHOUT_ODDS {
         return answer;
     }
-    let action = match answer.action {
-        HoldAction::Remove => HoldAction::Fix,
-        action => action,
-    };
-    let firmness = answer.firmness.map(|_| AnswerFirmness::Possible);
-    HeldAnswer::new(action, firmness)
+    match answer.action {
+        HoldAction::Release => HeldAnswer::new(HoldAction::Probe, None),
+        HoldAction::Remove => HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible)),
+        action => HeldAnswer::new(action, answer.firmness.map(|_| AnswerFirmness::Possible)),
+    }
 }
 
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
@@ -977,7 +976,7 @@ mod tests {
             ..evidence
         };
         let of_odds = |now, later| answer(old(evidence(now, later)));
-        assert_eq!(of_odds(0.95, 0.9), (HoldAction::Release, POSSIBLE));
+        assert_eq!(of_odds(0.95, 0.9), (HoldAction::Probe, None), "a try");
         assert_eq!(of_odds(0.6, 0.9), (HoldAction::Probe, None));
         assert_eq!(of_odds(0.2, 0.9), (HoldAction::Later, POSSIBLE));
         assert_eq!(of_odds(0.05, 0.05), (HoldAction::Fix, POSSIBLE));
