@@ -1,5 +1,5 @@
-//! The commands for the remedies of held jobs. Commands set plain numbers: an
-//! expression may refer to itself, or lower the request.
+//! The commands for the remedies of held jobs. Commands set plain numbers: an expression may refer to
+//! itself, or lower the request.
 
 use super::held_ids::HeldId;
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};

@@ -53,8 +53,8 @@ fn names_passing_fault(template: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The templates are those of reasons that HTCondor wrote for transfers by Pelican's plug-in and by
-    /// another one.
+    /// The log reader made all templates: those of Pelican from a simulated log, and the others from the
+    /// log of a real pool.
     #[test]
     fn reasons_of_servers_and_networks_name_passing_faults() {
         let pelican = "transfer input files failure at execution point * using protocol osdf details pelican * error attempt * from * error";
@@ -66,8 +66,8 @@ mod tests {
             assert!(names_passing_fault(&format!("{pelican} {fault} {end}")));
         }
         for template in [
-            "transfer input files failure at execution point * using protocol osdf details * server returned * unavailable url file *",
-            "transfer input files failure at execution point * using protocol osdf details * connection reset by * while transferring url file *",
+            "transfer input files failure at execution point * using protocol osdf details * server returned * unavailable * url file *",
+            "transfer input files failure at execution point * using protocol osdf details * connection reset by * while transferring * url file *",
         ] {
             assert!(names_passing_fault(template), "{template}");
         }
