@@ -3,7 +3,7 @@
 
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
-use poolcast_holds::answers::{RecoveryRecord, ThingState};
+use poolcast_holds::answers::{NamedFault, RecoveryRecord, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, MIN_TAUGHT_OUTCOMES,
@@ -204,7 +204,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some(cluster_words(evidence.started_in_cluster))
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
-        HoldAction::Later if evidence.names_passing_fault => Some(
+        HoldAction::Later if evidence.named_fault == NamedFault::Server => Some(
             "the reason names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
@@ -567,7 +567,8 @@ mod tests {
             held_for_cause: 1,
             best_of_cause: 0.4,
             is_new_cause: false,
-            names_passing_fault: false,
+            named_fault: NamedFault::Unknown,
+            is_directory_missing: false,
             cause: (0, 0),
             is_probe: true,
             recovered: 10,

@@ -60,7 +60,7 @@ impl ReasonTemplates {
 }
 
 /// Words of the hold reasons that HTCondor's daemons and file transfer plugins write, and of Unix
-/// errors.
+/// errors. The numbers are status codes of HTTP: curl's plugin names a missing file by nothing else.
 const WORDS: &str = "
     a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
     attribute authentication authorization available bad be because been before being bind block bound broken busy but by
@@ -84,6 +84,7 @@ const WORDS: &str = "
     text than that the this time timed timeout to token too total transfer transferring true try type unable unavailable
     undefined universe unknown unreachable unspecified unsupported up upload url usage used user user's using value version
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
+    400 401 403 404 408 410 416 429 500 502 503 504
 ";
 
 /// Hash table of the listed words, because there are many holds. Each word is in the first slot of

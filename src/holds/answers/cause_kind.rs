@@ -2,6 +2,7 @@
 
 use twox_hash::XxHash3_64;
 
+use super::named_fault::NamedFault;
 use poolcast_events::StoredJob;
 use poolcast_tensors::{NO_KEY, execution_host_before};
 
@@ -18,7 +19,8 @@ pub(crate) enum CauseKind {
     Template,
     /// The hold reason without the parts that vary from job to job.
     Reason,
-    /// The origin or directory that the reason names.
+    /// The origin or directory that the reason names. Files that an origin lacks or refuses are causes
+    /// of their own, because its return does not help them.
     Origin,
     /// The owner and that origin or directory.
     OwnerOrigin,
@@ -84,14 +86,19 @@ impl CauseKind {
 pub(crate) struct CauseKeys([u64; CauseKind::ALL.len()]);
 
 impl CauseKeys {
-    /// Returns the keys of hold `hold` of `job`.
-    pub(crate) fn new(job: &StoredJob<'_>, hold: usize) -> CauseKeys {
-        CauseKeys(CauseKind::ALL.map(|kind| key(kind, job, hold)))
+    /// Returns the keys of hold `hold` of `job`, whose reason names `fault`.
+    pub(crate) fn new(job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> CauseKeys {
+        CauseKeys(CauseKind::ALL.map(|kind| key(kind, job, hold, fault)))
     }
 
-    /// Returns the key of holds of kind `kind` whose cause has only a name, with the hash `name`.
-    pub(super) fn of_name(kind: CauseKind, name: u32) -> u64 {
-        of_names(kind, &[name])
+    /// Returns the key of the file with the hash `file`.
+    pub(super) fn of_file(file: u32) -> u64 {
+        of_names(CauseKind::File, &[file])
+    }
+
+    /// Returns the key of the origin with the hash `origin`, as a fault of the server itself.
+    pub(super) fn of_origin(origin: u32) -> u64 {
+        origin_key(CauseKind::Origin, origin, NamedFault::Server)
     }
 
     /// Returns the key of one kind.
@@ -116,7 +123,7 @@ impl CauseKeys {
 }
 
 /// Returns the key of `kind`, or [`NO_KEY`].
-fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
+fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> u64 {
     let code = job.history.hold_code[hold].cast_unsigned();
     let subcode = job.history.hold_subcode[hold].cast_unsigned();
     let template = job.history.value[hold].cast_unsigned();
@@ -134,12 +141,20 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
         CauseKind::OwnerCode => owned(code_key),
         CauseKind::Template => hashed(kind, [code_key, template.into()]),
         CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
-        CauseKind::Origin => of_names(kind, &[facts.origin]),
-        CauseKind::OwnerOrigin => owned(of_names(kind, &[facts.origin])),
+        CauseKind::Origin => origin_key(kind, facts.origin, fault),
+        CauseKind::OwnerOrigin => owned(origin_key(kind, facts.origin, fault)),
         CauseKind::File => of_names(kind, &[facts.file]),
         CauseKind::ClusterReason => hashed(kind, [cluster, code_key, facts.reason.into()]),
         CauseKind::Batch => owned(of_names(kind, &[job.names.batch, job.names.dag_node])),
         CauseKind::Host => of_names(kind, &[execution_host_before(job, hold).host]),
+    }
+}
+
+/// Returns the key of an origin with a fault, or [`NO_KEY`] without an origin.
+fn origin_key(kind: CauseKind, origin: u32, fault: NamedFault) -> u64 {
+    match origin {
+        0 => NO_KEY,
+        _ => of_names(kind, &[origin, fault.of_file()]),
     }
 }
 

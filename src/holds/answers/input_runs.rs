@@ -37,9 +37,9 @@ pub(super) fn input_runs(
     holds: &[PastHold],
     kind: CauseKind,
 ) -> Vec<RunOfHold> {
-    let name_of: fn(InputFile) -> u32 = match kind {
-        CauseKind::File => |input| input.file,
-        CauseKind::Origin => |input| input.origin,
+    let key_of: fn(InputFile) -> u64 = match kind {
+        CauseKind::File => |input| CauseKeys::of_file(input.file),
+        CauseKind::Origin => |input| CauseKeys::of_origin(input.origin),
         _ => return Vec::new(),
     };
     let hold_of_key = failed_transfers(holds, kind);
@@ -49,8 +49,7 @@ pub(super) fn input_runs(
 
     let jobs = store.jobs();
     let runs_of_job = |index: usize| -> Vec<RunOfHold> {
-        let names = jobs.inputs(index).map(name_of);
-        let keys = names.map(|name| CauseKeys::of_name(kind, name));
+        let keys = jobs.inputs(index).map(key_of);
         let mut read: Vec<u32> = keys
             .filter_map(|key| hold_of_key.get(&key).copied())
             .collect();

@@ -12,6 +12,7 @@ mod hold_history;
 mod input_runs;
 mod learned_age;
 mod learned_answers;
+mod named_fault;
 mod past_hold;
 mod prior;
 mod shared_row;
@@ -37,6 +38,8 @@ pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
+pub use named_fault::NamedFault;
+pub(crate) use named_fault::is_plugin_transfer;
 pub(crate) use past_hold::PastHold;
 pub use prior::Prior;
 pub(crate) use taught_rows::{label_later, settled_outcome};

@@ -1,8 +1,10 @@
 //! The holds of a store, each with its outcome and the moments at which the outcome was known.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::cause_kind::CauseKeys;
+use super::named_fault::{NamedFault, NamedFaults, is_plugin_transfer};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
@@ -25,6 +27,8 @@ pub(crate) struct PastHold {
     pub(crate) owner: u64,
     pub(crate) code: i32,
     pub(crate) subcode: i32,
+    /// The fault that the hold reason names.
+    pub(crate) named_fault: NamedFault,
     pub(crate) hold_ms: i64,
     /// End of the hold; `None` if it lasts to the end of the log.
     pub(crate) end_ms: Option<i64>,
@@ -86,18 +90,76 @@ impl PastHold {
 /// Returns all holds of `store`, sorted by job and time.
 pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
     let jobs = store.jobs();
+    let named_faults = NamedFaults::new(store);
     let parts = jobs.map_ranges(|range| {
         let mut holds = Vec::new();
         for index in range.filter(|&index| jobs.was_held(index)) {
             let job = jobs.get(index);
-            holds.extend(holds_of_job(index as u32, &job, store.gaps(job.ap)));
+            let gaps = store.gaps(job.ap);
+            holds.extend(holds_of_job(index as u32, &job, gaps, &named_faults));
         }
         holds
     });
-    parts.concat()
+    let mut holds = parts.concat();
+    tell_files_from_servers(store, &mut holds);
+    holds
 }
 
-fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHold> {
+/// Corrects the faults that failed plug-ins name, by what was known before each hold. A cache that cannot
+/// reach its origin may say that a file is missing, and a server that fails does not say so of a file that
+/// it lacks.
+fn tell_files_from_servers(store: &EventStore, holds: &mut [PastHold]) {
+    let mut failing_origins: HashSet<u32> = HashSet::new();
+    let mut lacked_files: HashSet<(u32, u32)> = HashSet::new();
+    for (_, is_pass, index) in plugin_events(holds) {
+        let hold = &mut holds[index];
+        let job = store.jobs().get(hold.job as usize);
+        let facts = job.hold_facts(hold.cycle.hold);
+        if is_pass {
+            failing_origins.remove(&facts.origin);
+            continue;
+        }
+        let was_lacked = lacked_files.contains(&(hold.job, facts.file));
+        let fault = match hold.named_fault {
+            NamedFault::Missing if failing_origins.contains(&facts.origin) => NamedFault::Server,
+            NamedFault::Server if was_lacked => NamedFault::Missing,
+            fault => fault,
+        };
+        if hold.named_fault == NamedFault::Server {
+            failing_origins.insert(facts.origin);
+        }
+        if fault == NamedFault::Missing {
+            lacked_files.insert((hold.job, facts.file));
+        }
+        if fault != hold.named_fault {
+            hold.named_fault = fault;
+            hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
+        }
+    }
+}
+
+/// Returns the holds because plug-ins failed, and the times at which their jobs were known to get past
+/// them: sorted times, true for the latter, and indices of the holds.
+fn plugin_events(holds: &[PastHold]) -> Vec<(i64, bool, usize)> {
+    let mut events = Vec::new();
+    for (index, hold) in holds.iter().enumerate() {
+        if !is_plugin_transfer(hold.code, hold.subcode) {
+            continue;
+        }
+        events.push((hold.hold_ms, false, index));
+        let pass = hold.next_run.filter(|next| next.is_success());
+        events.extend(pass.map(|pass| (pass.decided_ms(), true, index)));
+    }
+    events.sort_unstable();
+    events
+}
+
+fn holds_of_job(
+    index: u32,
+    job: &StoredJob<'_>,
+    gaps: &[LogGap],
+    named_faults: &NamedFaults,
+) -> Vec<PastHold> {
     let history = &job.history;
     let cycles = hold_cycles(*history, LabelKind::Next, gaps);
     let mut holds: Vec<PastHold> = Vec::with_capacity(cycles.len());
@@ -108,6 +170,8 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             history.hold_code[cycle.hold],
             history.hold_subcode[cycle.hold],
         );
+        let template = history.value[cycle.hold].cast_unsigned();
+        let named_fault = named_faults.get(code, subcode, template);
         let hold_ms = history.time_ms[cycle.hold];
         let is_seen = |outcome: &DatedOutcome| {
             !gaps
@@ -121,6 +185,7 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             owner: job.owner,
             code,
             subcode,
+            named_fault,
             hold_ms,
             end_ms: cycle.end.map(|end| history.time_ms[end].max(hold_ms)),
             release_ms: release.map(|release| history.time_ms[release]),
@@ -130,7 +195,7 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             outcome: dated_outcome(job, cycle),
             is_repaired: is_repaired_success(job, cycle),
             next_run: next_run_outcome(history, cycle).filter(is_seen),
-            causes: CauseKeys::new(job, cycle.hold),
+            causes: CauseKeys::new(job, cycle.hold, named_fault),
             next_outcomes: outcomes_of(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
             earlier_for_code: holds.iter().filter(of_code).count() as u32,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::answers::{
-    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, TRANSFER_INPUT, ThingState,
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, ThingState, is_plugin_transfer,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -101,8 +101,8 @@ pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
 /// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
 /// directory fails, or else the named file, or else the cluster and the reason.
 pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
-    let is_of_origin = hold.code == 12 || hold.code == TRANSFER_INPUT && hold.subcode >= 256;
-    if is_of_origin && hold.causes.names_file() {
+    let is_of_origin = hold.code == 12 || is_plugin_transfer(hold.code, hold.subcode);
+    if is_of_origin && !hold.named_fault.is_of_file() && hold.causes.names_file() {
         CauseKind::Origin
     } else {
         hold.causes.narrowest_kind()

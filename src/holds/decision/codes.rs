@@ -54,11 +54,6 @@ impl HoldRule {
     }
 }
 
-/// Returns true if a transfer of files by a plug-in failed.
-pub(super) fn is_plugin_transfer(code: i32, subcode: i32) -> bool {
-    matches!(code, 12 | 13) && subcode >= 256
-}
-
 /// Returns true if the reasons of holds with this code name a file or a directory that could not be
 /// used. A job that was held for the same reason, and now gets past it, shows that it is there.
 pub fn reason_names_file(code: i32) -> bool {

@@ -11,10 +11,10 @@ use super::cause_evidence::{
     CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
 };
 use super::codes::{HoldRule, code_rule, reason_names_file};
-use super::passing_reasons::PassingReasons;
+use super::missing_directories::MissingDirectories;
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, PastHold, RecoveryRecord, RuleRecord, TRANSFER_INPUT, ThingState,
+    LimitPair, NamedFault, PastHold, RecoveryRecord, RuleRecord, TRANSFER_INPUT, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -58,8 +58,10 @@ pub struct HeldEvidence {
     pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
-    /// True if the hold reason names a fault of a server or a network, which passes.
-    pub names_passing_fault: bool,
+    /// The fault that the hold reason names.
+    pub named_fault: NamedFault,
+    /// True if files of several owners are missing in the directory of its file.
+    pub is_directory_missing: bool,
     /// True if a job got past the same named file since this job is held.
     pub passed_since: bool,
     /// True if outcomes of this owner, or of the named file, are known.
@@ -310,7 +312,7 @@ pub(crate) fn held_evidence(
         .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
-    let passing_reasons = PassingReasons::new(history.store);
+    let missing_directories = MissingDirectories::new(history, asked_ms);
     let mut evidence = Vec::with_capacity(holds.len());
     for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
         let hold = &history.holds[index];
@@ -323,7 +325,8 @@ pub(crate) fn held_evidence(
             code: (hold.code, hold.subcode),
             odds,
             rule: code_rule(hold.code, hold.subcode),
-            names_passing_fault: passing_reasons.include(hold),
+            named_fault: hold.named_fault,
+            is_directory_missing: missing_directories.include(hold),
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught,
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
@@ -479,7 +482,7 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         ..
     } = evidence.odds;
     let passes = later >= RULE_YIELDS_FROM && !is_known_from_elsewhere;
-    !evidence.passed_since && !evidence.has_recovered() && !passes
+    !evidence.is_directory_missing && !evidence.passed_since && !evidence.has_recovered() && !passes
 }
 
 /// Returns the answer where a release pays, now or as a probe.
@@ -516,7 +519,10 @@ fn success_answer(
         || answers
         || evidence.best_of_cause
             >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
-    let may_pass = is_passing || !evidence.has_outcomes || evidence.is_new_cause;
+    let may_pass = is_passing
+        || evidence.is_directory_missing
+        || !evidence.has_outcomes
+        || evidence.is_new_cause;
     let is_due = !evidence.failed_just_now
         || answers
         || evidence.recovered > 0
@@ -551,7 +557,9 @@ fn failure_answer(
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
     // The words of the reason outweigh odds that have earned no promise.
-    if evidence.names_passing_fault && firmness == AnswerFirmness::Possible {
+    let passes = evidence.is_directory_missing
+        || evidence.named_fault == NamedFault::Server && firmness == AnswerFirmness::Possible;
+    if passes {
         return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
     }
     let has_outcomes = evidence.has_outcomes || evidence.odds.is_known_from_elsewhere;
@@ -631,7 +639,8 @@ mod tests {
                 is_known_from_elsewhere: false,
             },
             rule: None,
-            names_passing_fault: false,
+            named_fault: NamedFault::Unknown,
+            is_directory_missing: false,
             passed_since: false,
             is_taught: true,
             has_outcomes: true,
@@ -720,7 +729,7 @@ mod tests {
             "it may pass"
         );
         let words_of_server = |now, later| HeldEvidence {
-            names_passing_fault: true,
+            named_fault: NamedFault::Server,
             ..evidence(now, later)
         };
         assert_eq!(
