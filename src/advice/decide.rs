@@ -204,8 +204,12 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some(cluster_words(evidence.started_in_cluster))
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
+        HoldAction::Later if evidence.is_directory_missing => Some(
+            "files of several owners are missing in its directory, which is more likely gone than the path is wrong"
+                .to_owned(),
+        ),
         HoldAction::Later if evidence.named_fault == NamedFault::Server => Some(
-            "the reason names a fault of a server or a network, which passes without a repair"
+            "the reason, or that of other jobs, names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
         HoldAction::Remove => Some(format!(

@@ -28,18 +28,23 @@ fn submission(cluster: usize, owner: &str, more: &str) -> String {
     event(cluster, 20, 0, host) + &event(cluster, 20, 28, &ad)
 }
 
+/// Returns a hold because of the input at `url`. `error` is what a plug-in says.
+fn download_failed(cluster: usize, second: usize, url: &str, error: &str) -> String {
+    let held = format!(
+        "Job was held.\n\tTransfer input files failure at execution point slot1@node using protocol https. \
+         Details: {error} ( URL file = {url} )|\n\tCode 13 Subcode 256"
+    );
+    event(cluster, second, 12, &held)
+}
+
 /// Returns the submission of a job and its hold at second 25, because the server fails for its input.
 fn held_job(job: usize) -> String {
     let cluster = 90_000 + job;
     let url = format!("https://fs1.example.edu/in/part{job}.dat");
-    let held = format!(
-        "Job was held.\n\tTransfer input files failure at execution point slot1@node using protocol https. \
-         Details: {url}: server returned 503 Service Unavailable ( URL file = {url} )|\n\tCode 13 Subcode 256"
-    );
-    let executing = "Job executing on host: <10.0.0.2:1>";
+    let error = format!("{url}: server returned 503 Service Unavailable");
     submission(cluster, OWNERS[job], "")
-        + &event(cluster, 22, 1, executing)
-        + &event(cluster, 25, 12, &held)
+        + &event(cluster, 22, 1, "Job executing on host: <10.0.0.2:1>")
+        + &download_failed(cluster, 25, &url, &error)
 }
 
 /// Events of jobs 90000.0 to 90003.0 just after the bundled log: a server fails for all of them,
@@ -156,4 +161,89 @@ fn jobs_that_were_never_held_count_if_their_ads_name_their_inputs() {
         text.contains("no success since, but 2 jobs that were not held read from it"),
         "{text}"
     );
+}
+
+/// What HTCondor's own plug-in, which uses curl, says of a file that the server lacks, and of a server that
+/// fails.
+const CURL_404: &str = "The requested URL returned error: 404";
+const CURL_503: &str = "The requested URL returned error: 503";
+
+#[test]
+fn return_of_a_server_does_not_help_a_file_that_it_lacks() {
+    let place = Place::with_log();
+    place.write("run.yaml", CONFIG);
+    place.stdout("run run.yaml");
+    let url = |file: &str| format!("https://fs1.example.edu/in/{file}");
+    let held = |cluster, second, file: &str, error| {
+        submission(cluster, "bob", "") + &download_failed(cluster, second, &url(file), error)
+    };
+    let mut log = LOG_TEXT.clone() + &server_log();
+    log += &held(90_010, 59, "smaple.dat", CURL_404);
+    log += &held(90_011, 30, "part11.dat", CURL_404);
+    log += &held(90_012, 22, "smaple12.dat", CURL_404);
+    log += &event(
+        90_012,
+        23,
+        13,
+        "Job was released.\n\tThe job attribute PeriodicRelease expression 'NumHolds < 3' evaluated to TRUE",
+    );
+    log += &download_failed(90_012, 31, &url("smaple12.dat"), CURL_503);
+    place.write("EventLog", &log);
+
+    for (job, action, reason) in [
+        (
+            "90010.0",
+            "fix",
+            "the server does not have what the address names",
+        ),
+        ("90011.0", "release", "3 of 3 jobs got past this cause"),
+        (
+            "90012.0",
+            "fix",
+            "the server does not have what the address names",
+        ),
+        ("90003.0", "release", "3 of 3 jobs got past this cause"),
+    ] {
+        let (answer, text) = answer(&place, "EventLog", job);
+        assert_eq!(answer["action"], action, "{job}: {text}");
+        assert!(text.contains(reason), "{job}: {text}");
+    }
+}
+
+/// Returns a job that is held because its input file is missing.
+fn job_without_file(cluster: usize, owner: &str, path: &str) -> String {
+    let held = format!(
+        "Job was held.\n\tTransfer input files failure at access point localhost while sending files to execution point slot1@node. \
+         Details: 1 total failures: first failure: reading from file {path}: (errno 2) No such file or directory\n\tCode 13 Subcode 2"
+    );
+    submission(cluster, owner, "") + &event(cluster, 25, 12, &held)
+}
+
+#[test]
+fn directory_that_several_owners_miss_is_not_a_wrong_path() {
+    let place = Place::with_log();
+    place.write("run.yaml", CONFIG);
+    place.stdout("run run.yaml");
+    let log_of = |owners: &[&str]| {
+        let jobs = (92_000..).zip(owners);
+        let jobs = jobs.map(|(cluster, owner)| {
+            job_without_file(cluster, owner, &format!("/project/ref/part{cluster}.csv"))
+        });
+        LOG_TEXT.clone() + &jobs.collect::<String>()
+    };
+    place.write("Two", log_of(&["ada", "bob", "bob"]));
+    let (two, _) = answer(&place, "Two", "92000.0");
+    assert_eq!(
+        (&two["action"], &two["ground"]),
+        (&json!("fix"), &json!("rule"))
+    );
+
+    place.write("Three", log_of(&["ada", "bob", "cy"]));
+    let (three, text) = answer(&place, "Three", "92000.0");
+    assert_eq!(
+        (&three["action"], &three["firmness"]),
+        (&json!("later"), &json!("possible"))
+    );
+    let reason = "files of several owners are missing in its directory, which is more likely gone than the path is wrong";
+    assert!(text.contains(reason), "{text}");
 }

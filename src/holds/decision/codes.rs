@@ -2,6 +2,7 @@
 //! reason codes, and the hold templates of execution points.
 
 use super::action::HoldAction;
+use crate::answers::NamedFault;
 
 /// A remedy for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +165,22 @@ const fn leave(why: &'static str, is_released_by_hand: bool) -> Option<HoldRule>
         remedy: Remedy::Nothing,
         is_released_by_hand,
     })
+}
+
+/// Returns the answer for a hold with this code whose reason names `fault`; `None` where a model has to
+/// judge.
+pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
+    match fault {
+        NamedFault::Missing => fix(
+            "the server does not have what the address names: correct it or upload the file, then release",
+            Remedy::Look,
+        ),
+        NamedFault::Denied => fix(
+            "the server refuses this file: renew the credential or ask for access, then release",
+            Remedy::Look,
+        ),
+        NamedFault::Server | NamedFault::Unknown => code_rule(code, subcode),
+    }
 }
 
 /// Returns the answer for codes whose outcome is certain; `None` where a model has to judge.

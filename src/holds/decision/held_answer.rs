@@ -10,7 +10,7 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::cause_evidence::{
     CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
 };
-use super::codes::{HoldRule, code_rule, reason_names_file};
+use super::codes::{HoldRule, hold_rule, reason_names_file};
 use super::missing_directories::MissingDirectories;
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
@@ -324,7 +324,7 @@ pub(crate) fn held_evidence(
             hold: index,
             code: (hold.code, hold.subcode),
             odds,
-            rule: code_rule(hold.code, hold.subcode),
+            rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
             named_fault: hold.named_fault,
             is_directory_missing: missing_directories.include(hold),
             passed_since: has_passed_since(history, hold, asked_ms),
@@ -588,6 +588,7 @@ fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::codes::code_rule;
     use super::*;
     use crate::answers::learned_test_answers;
     use crate::test_config::TestConfig;
