@@ -306,13 +306,20 @@ pub(crate) fn held_evidence(
         .iter()
         .map(|&index| history.started_in_cluster(index, asked_ms))
         .collect();
+    let missing_directories = MissingDirectories::new(history, asked_ms);
     let kinds: Vec<CauseKind> = holds
         .iter()
         .zip(&started)
-        .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
+        .map(|(&index, &started)| {
+            let hold = &history.holds[index];
+            if started >= RECOVERED_WITHOUT_ODDS {
+                CauseKind::ClusterReason
+            } else {
+                asked_kind(history, hold, asked_ms)
+            }
+        })
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
-    let missing_directories = MissingDirectories::new(history, asked_ms);
     let mut evidence = Vec::with_capacity(holds.len());
     for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
         let hold = &history.holds[index];
@@ -355,11 +362,7 @@ pub(crate) fn held_evidence(
 /// Returns the kind of cause that an answer about hold `index` is for. Where `started` other jobs of
 /// its cluster started the program, it needs no probe of the same program in other clusters. Where
 /// others got its input file, it needs none of other files of the origin.
-fn asked_kind(history: &HoldHistory<'_>, index: usize, started: usize, asked_ms: i64) -> CauseKind {
-    if started >= RECOVERED_WITHOUT_ODDS {
-        return CauseKind::ClusterReason;
-    }
-    let hold = &history.holds[index];
+fn asked_kind(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> CauseKind {
     let kind = probe_kind(hold);
     if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
         return kind;
@@ -481,7 +484,10 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         is_known_from_elsewhere,
         ..
     } = evidence.odds;
-    let passes = later >= RULE_YIELDS_FROM && !is_known_from_elsewhere;
+    // What plug-ins say of a file is less sure: a server that lost a bucket lacks all its files.
+    let is_learned = !is_known_from_elsewhere
+        && (!evidence.is_beyond_learned || evidence.named_fault.is_of_file());
+    let passes = later >= RULE_YIELDS_FROM && is_learned;
     !evidence.is_directory_missing && !evidence.passed_since && !evidence.has_recovered() && !passes
 }
 
