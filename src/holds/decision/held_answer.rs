@@ -472,9 +472,9 @@ fn rule_firmness(
     }
 }
 
-/// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
-/// odds, learned here, that say that the fault passes: what other access points know does not
-/// outweigh a rule.
+/// Returns true if `rule` decides. It yields only to a job that got past the same file since, to other
+/// owners who miss files in the same directory, or to odds that say that the fault passes. What other
+/// access points know, or what nobody has learned about so old a hold, does not outweigh a rule.
 fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
@@ -484,7 +484,7 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         is_known_from_elsewhere,
         ..
     } = evidence.odds;
-    // What plug-ins say of a file is less sure: a server that lost a bucket lacks all its files.
+    // What plug-ins say of a file is less sure, because a server may lose a whole bucket for a while.
     let is_learned = !is_known_from_elsewhere
         && (!evidence.is_beyond_learned || evidence.named_fault.is_of_file());
     let passes = later >= RULE_YIELDS_FROM && is_learned;
@@ -959,6 +959,37 @@ mod tests {
             ..evidence(0.95, 0.9)
         };
         assert_eq!(answer(memory), (HoldAction::Fix, PROBABLE));
+    }
+
+    #[test]
+    fn rule_stays_for_a_hold_that_is_older_than_all_that_was_learned() {
+        let old = |named_fault| HeldEvidence {
+            rule: hold_rule(13, 256, NamedFault::Missing),
+            named_fault,
+            is_beyond_learned: true,
+            ..evidence(0.2, 0.9)
+        };
+        assert_eq!(answer(old(NamedFault::Unknown)).0, HoldAction::Fix);
+        assert_eq!(
+            answer(old(NamedFault::Missing)),
+            (HoldAction::Later, POSSIBLE)
+        );
+    }
+
+    #[test]
+    fn file_in_a_missing_directory_is_waited_for() {
+        let missing = HeldEvidence {
+            rule: code_rule(13, 2),
+            is_directory_missing: true,
+            ..evidence(0.01, 0.05)
+        };
+        assert_eq!(answer(missing), (HoldAction::Later, POSSIBLE));
+        let several = HeldEvidence {
+            held_for_cause: 4,
+            best_of_cause: 0.3,
+            ..missing
+        };
+        assert_eq!(answer(several), (HoldAction::Probe, None));
     }
 
     #[test]
