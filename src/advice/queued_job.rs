@@ -12,7 +12,8 @@ use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, code_rule};
+use poolcast_holds::answers::NamedFault;
+use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, code_rule, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
@@ -30,6 +31,8 @@ pub(super) struct QueuedJob {
     owner: Option<SharedText>,
     hold_code: i32,
     hold_subcode: i32,
+    /// The fault that the hold reason names.
+    named_fault: NamedFault,
     reason: Option<NumberedText>,
     since_s: i64,
     submitted_s: i64,
@@ -58,13 +61,16 @@ impl QueuedJob {
 
         let global_id = value("GlobalJobId").as_str();
         let access_point = global_id.and_then(|id| id.split_once('#'));
+        let (hold_code, hold_subcode) = (code("HoldReasonCode"), code("HoldReasonSubCode"));
+        let reason = value("HoldReason").as_str().unwrap_or("");
         Ok(QueuedJob {
             cluster,
             proc,
             ap: access_point.map(|(ap, _)| common.texts.share(ap)),
             owner: words("Owner").map(|owner| common.texts.share(&owner)),
-            hold_code: code("HoldReasonCode"),
-            hold_subcode: code("HoldReasonSubCode"),
+            hold_code,
+            hold_subcode,
+            named_fault: NamedFault::of_reason(hold_code, hold_subcode, reason),
             reason: words("HoldReason").map(|reason| common.texts.share_numbered(&reason)),
             since_s: moment_s("EnteredCurrentStatus"),
             submitted_s: moment_s("QDate"),
@@ -78,7 +84,7 @@ impl QueuedJob {
                 periodic_release: expression(value("PeriodicRelease"))
                     .filter(|rule| rule != "false")
                     .map(|rule| common.texts.share(&rule)),
-                files: job_files(ad, code("HoldReasonCode"), &mut common.texts),
+                files: job_files(ad, hold_code, &mut common.texts),
             }),
         })
     }
@@ -133,7 +139,7 @@ impl QueuedJob {
         advice.queue = Some(Arc::clone(&self.facts));
     }
 
-    /// Advises on a hold that is not in the log: by rule if its code has a rule. `ap` is the access
+    /// Advises on a hold that is not in the log: by rule if its code or its reason has a rule. `ap` is the access
     /// point of a job for which the queue names none.
     pub(super) fn advice(
         &self,
@@ -142,8 +148,8 @@ impl QueuedJob {
         texts: &mut CodeTexts,
     ) -> JobAdvice {
         let held = self.held_id();
-        let rule = code_rule(self.hold_code, self.hold_subcode);
-        let (meaning, reasons) = texts.of_code(self.hold_code, self.hold_subcode);
+        let rule = rule_without_odds(self.hold_code, self.hold_subcode, self.named_fault);
+        let (meaning, reasons) = texts.of_hold(self.hold_code, self.hold_subcode, self.named_fault);
         let mut advice = JobAdvice {
             ap: self.ap.as_ref().unwrap_or(ap).clone(),
             cluster: self.cluster,
@@ -212,15 +218,15 @@ impl CommonValues {
 /// The meaning of a hold code, and the reasons for the advice by its rule.
 type CodeText = (SharedText, Arc<[SharedText]>);
 
-/// The texts of each hold code and subcode.
+/// The texts of each hold code and subcode, and of each fault that a reason names.
 #[derive(Debug, Default)]
-pub(super) struct CodeTexts(HashMap<(i32, i32), CodeText>);
+pub(super) struct CodeTexts(HashMap<(i32, i32, NamedFault), CodeText>);
 
 impl CodeTexts {
-    fn of_code(&mut self, code: i32, subcode: i32) -> CodeText {
-        let texts = self.0.entry((code, subcode)).or_insert_with(|| {
+    fn of_hold(&mut self, code: i32, subcode: i32, fault: NamedFault) -> CodeText {
+        let texts = self.0.entry((code, subcode, fault)).or_insert_with(|| {
             let unknown = "its hold is not in the log, so the model cannot predict its outcome";
-            let rule = code_rule(code, subcode);
+            let rule = rule_without_odds(code, subcode, fault);
             let reasons = rule.iter().map(|rule| rule.why).chain([unknown]);
             let meaning = code_meaning(code, subcode).into();
             (meaning, reasons.map(SharedText::from).collect())

@@ -73,7 +73,7 @@ pub use log::{
 pub use plain_stream::{PlainStream, decompress};
 pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
-pub use reason::ReasonTemplates;
+pub use reason::{ReasonTemplates, reason_template};
 pub use reason_identity::{NamedFile, named_file};
 pub use record_cuts::last_record_start;
 pub use source::{is_read_once, open};

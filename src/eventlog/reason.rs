@@ -188,7 +188,7 @@ pub(super) fn template_hash(reason: &[u8]) -> u32 {
 }
 
 /// Returns the words of `reason` that are listed, in lower case, with `*` in place of others.
-pub(super) fn reason_template(reason: &[u8]) -> String {
+pub fn reason_template(reason: &[u8]) -> String {
     let mut kept: Vec<String> = template_words(reason)
         .map(|word| word.map_or_else(|| "*".to_owned(), unpack_word))
         .collect();

@@ -333,3 +333,42 @@ fn a_long_value_is_read_in_bounded_memory() {
 fn many_held_jobs_are_read_in_bounded_memory() {
     assert_bounded_memory(300_000, 0);
 }
+
+#[test]
+fn queue_alone_answers_by_what_a_plug_in_says() {
+    let place = Place::new();
+    let job = |cluster: i32, error: &str| {
+        let reason = format!(
+            "Transfer input files failure at execution point slot1@node using protocol https. Details: {error} \
+             ( URL file = https://fs1.example.edu/in/part{cluster}.dat )|"
+        );
+        serde_json::json!({
+            "ClusterId": cluster, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 256,
+            "HoldReason": reason, "EnteredCurrentStatus": 1_795_227_985, "Owner": "ada",
+        })
+    };
+    let jobs = [
+        job(1, "The requested URL returned error: 404"),
+        job(2, "The requested URL returned error: 503"),
+        job(3, "The requested URL returned error: 418"),
+    ];
+    place.write("queue.json", serde_json::json!(jobs).to_string());
+    let document = place.json("advise --queue queue.json --no-network --json --sort id");
+    let advice = document["advice"].as_array().expect("a list");
+    let answers: Vec<_> = advice
+        .iter()
+        .map(|one| {
+            (
+                one["job"].as_str().expect("an id"),
+                one["action"].as_str().expect("an action"),
+            )
+        })
+        .collect();
+    assert_eq!(answers, [("1.0", "fix"), ("2.0", "later"), ("3.0", "none")]);
+    assert!(
+        advice[0]["reasons"][0]
+            .as_str()
+            .expect("a reason")
+            .starts_with("the server does not have what the address names")
+    );
+}

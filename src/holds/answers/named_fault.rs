@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use htcondor_eventlog::reason_template;
 use poolcast_events::EventStore;
 
 /// Phrases that name a fault of a server or a network, in the templates of the log reader, which keep
@@ -52,6 +53,15 @@ impl NamedFault {
             NamedFault::Missing
         } else if names(&DENIED) {
             NamedFault::Denied
+        } else {
+            NamedFault::Unknown
+        }
+    }
+
+    /// Returns the fault that the text of a hold reason names, if a plug-in failed.
+    pub fn of_reason(code: i32, subcode: i32, reason: &str) -> NamedFault {
+        if is_plugin_transfer(code, subcode) {
+            NamedFault::of_template(&reason_template(reason.as_bytes()))
         } else {
             NamedFault::Unknown
         }

@@ -183,6 +183,17 @@ pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<Ho
     }
 }
 
+/// Returns the answer for a hold of which nothing is known but its code and the fault that its reason
+/// names; `None` if these say nothing.
+pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
+    match fault {
+        NamedFault::Server => later(
+            "a server or a network failed, which passes without a repair: release it once it works again",
+        ),
+        _ => hold_rule(code, subcode, fault),
+    }
+}
+
 /// Returns the answer for codes whose outcome is certain; `None` where a model has to judge.
 pub fn code_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match code {

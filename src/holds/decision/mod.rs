@@ -9,6 +9,9 @@ mod missing_directories;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use cause_evidence::ProbeCause;
-pub use codes::{HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host};
+pub use codes::{
+    HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
+    rule_without_odds,
+};
 pub use held_answer::{AskedAnswers, HeldAnswer, HeldEvidence, MIN_TAUGHT_OUTCOMES};
 pub(crate) use held_answer::{held_answer, held_evidence};
