@@ -572,6 +572,7 @@ mod tests {
             best_of_cause: 0.4,
             is_new_cause: false,
             named_fault: NamedFault::Unknown,
+            has_outcomes_of_reason: true,
             is_directory_missing: false,
             cause: (0, 0),
             is_probe: true,

@@ -7,7 +7,7 @@ use super::job_look::{JobLook, LookState};
 use super::looks::{LookPlan, add_look};
 use crate::job_advice::{AdviceGround, JobAdvice};
 use poolcast_base::shared_text::SharedText;
-use poolcast_holds::answers::TRANSFER_INPUT;
+use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Maximum number of addresses that are asked for.
@@ -114,17 +114,18 @@ impl LookPlan {
     }
 }
 
+/// Subcode of a plug-in that exits with 1.
+const PLUGIN_EXIT_1: i32 = 256;
+
 /// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`.
 fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
     let (before, after) = reason.split_once("URL file = ")?;
     let url = after.split([' ', ')', '|']).next()?;
-    let was_not_found = ["404", "Not Found", "FileNotFound"]
-        .iter()
-        .any(|words| before.contains(words));
+    let fault = NamedFault::of_reason(TRANSFER_INPUT, PLUGIN_EXIT_1, before);
     is_askable(url).then_some(FailedUrl {
         job,
         url,
-        was_not_found,
+        was_not_found: fault == NamedFault::Missing,
     })
 }
 
@@ -181,7 +182,8 @@ fn url_look(
         }
         UrlAnswer::Found if is_learned => (LookState::Reachable, None),
         UrlAnswer::Found => (LookState::Reachable, Some((Release, Probable))),
-        UrlAnswer::NoAnswer if is_learned => (LookState::NoAnswer, None),
+        // The server fails now, but its return does not help a file that it lacked.
+        UrlAnswer::NoAnswer if is_learned || failed.was_not_found => (LookState::NoAnswer, None),
         UrlAnswer::NoAnswer => (LookState::NoAnswer, Some((Later, Probable))),
     };
     let url = SharedText::from(failed.url.to_owned());
@@ -230,9 +232,10 @@ mod tests {
             held("ada", "https://c.example/1", timeout),
             held("ada", "https://d.example/1", missing),
             held("ada", "osdf:///ospool/ap40/x", timeout),
+            held("ada", "https://e.example/1", missing),
         ];
         use UrlAnswer::{Found, NoAnswer, NotFound};
-        let answers = [Found, NotFound, NoAnswer, Found, NotFound];
+        let answers = [Found, NotFound, NoAnswer, Found, NotFound, NoAnswer];
         let (asked, found) = looked(&mut advice, &answers);
         assert_eq!(asked[4], "https://osdf-director.osg-htc.org/ospool/ap40/x");
         let expected = [
@@ -241,6 +244,7 @@ mod tests {
             "Later Some(Probable)",
             "Release Some(Probable)",
             "Fix Some(Probable)",
+            "None Some(Probable)",
         ];
         assert_eq!(found, expected);
     }

@@ -4,6 +4,7 @@ use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
 use super::input_runs::{InputRun, input_runs};
 use super::past_hold::{PastHold, past_holds};
+use super::server_faults::correct_named_faults;
 use poolcast_base::parallel::map_items;
 use poolcast_events::EventStore;
 use poolcast_tensors::{
@@ -100,7 +101,9 @@ pub struct HoldHistory<'a> {
 impl<'a> HoldHistory<'a> {
     /// Indexes the holds of `store`.
     pub fn new(store: &'a EventStore) -> HoldHistory<'a> {
-        let (pool, holds) = rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
+        let (pool, mut holds) =
+            rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
+        correct_named_faults(store, &mut holds);
         let causes = map_items(&CauseKind::ALL, |&kind| {
             CauseIndex::new(store, &holds, kind)
         });

@@ -15,6 +15,7 @@ mod learned_answers;
 mod named_fault;
 mod past_hold;
 mod prior;
+mod server_faults;
 mod shared_row;
 mod taught_rows;
 mod visible_repair;

@@ -7,8 +7,9 @@ use poolcast_events::EventStore;
 
 /// Phrases that name a fault of a server or a network, in the templates of the log reader, which keep
 /// listed words alone. They are those of curl, of Pelican and of HTTP.
-const SERVER: [&str; 14] = [
+const SERVER: [&str; 15] = [
     "timed out",
+    "deadline exceeded",
     "connection refused",
     "connection reset",
     "unavailable",

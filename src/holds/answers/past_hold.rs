@@ -1,10 +1,9 @@
 //! The holds of a store, each with its outcome and the moments at which the outcome was known.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::cause_kind::CauseKeys;
-use super::named_fault::{NamedFault, NamedFaults, is_plugin_transfer};
+use super::named_fault::{NamedFault, NamedFaults};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
@@ -100,58 +99,7 @@ pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
         }
         holds
     });
-    let mut holds = parts.concat();
-    tell_files_from_servers(store, &mut holds);
-    holds
-}
-
-/// Corrects the faults that failed plug-ins name, by what was known before each hold. A cache that cannot
-/// reach its origin may say that a file is missing, and a server that fails does not say so of a file that
-/// it lacks.
-fn tell_files_from_servers(store: &EventStore, holds: &mut [PastHold]) {
-    let mut failing_origins: HashSet<u32> = HashSet::new();
-    let mut lacked_files: HashSet<(u32, u32)> = HashSet::new();
-    for (_, is_pass, index) in plugin_events(holds) {
-        let hold = &mut holds[index];
-        let job = store.jobs().get(hold.job as usize);
-        let facts = job.hold_facts(hold.cycle.hold);
-        if is_pass {
-            failing_origins.remove(&facts.origin);
-            continue;
-        }
-        let was_lacked = lacked_files.contains(&(hold.job, facts.file));
-        let fault = match hold.named_fault {
-            NamedFault::Missing if failing_origins.contains(&facts.origin) => NamedFault::Server,
-            NamedFault::Server if was_lacked => NamedFault::Missing,
-            fault => fault,
-        };
-        if hold.named_fault == NamedFault::Server {
-            failing_origins.insert(facts.origin);
-        }
-        if fault == NamedFault::Missing {
-            lacked_files.insert((hold.job, facts.file));
-        }
-        if fault != hold.named_fault {
-            hold.named_fault = fault;
-            hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
-        }
-    }
-}
-
-/// Returns the holds because plug-ins failed, and the times at which their jobs were known to get past
-/// them: sorted times, true for the latter, and indices of the holds.
-fn plugin_events(holds: &[PastHold]) -> Vec<(i64, bool, usize)> {
-    let mut events = Vec::new();
-    for (index, hold) in holds.iter().enumerate() {
-        if !is_plugin_transfer(hold.code, hold.subcode) {
-            continue;
-        }
-        events.push((hold.hold_ms, false, index));
-        let pass = hold.next_run.filter(|next| next.is_success());
-        events.extend(pass.map(|pass| (pass.decided_ms(), true, index)));
-    }
-    events.sort_unstable();
-    events
+    parts.concat()
 }
 
 fn holds_of_job(

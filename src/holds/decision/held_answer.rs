@@ -60,6 +60,8 @@ pub struct HeldEvidence {
     pub rule: Option<HoldRule>,
     /// The fault that the hold reason names.
     pub named_fault: NamedFault,
+    /// True if outcomes of holds whose reasons have the same words are known.
+    pub has_outcomes_of_reason: bool,
     /// True if files of several owners are missing in the directory of its file.
     pub is_directory_missing: bool,
     /// True if a job got past the same named file since this job is held.
@@ -333,6 +335,7 @@ pub(crate) fn held_evidence(
             odds,
             rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
             named_fault: hold.named_fault,
+            has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
             is_directory_missing: missing_directories.include(hold),
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught,
@@ -395,6 +398,12 @@ fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -
     latest
         .map(|pass| pass.released_ms)
         .any(|released_ms| released_ms > hold.hold_ms)
+}
+
+/// Returns true if enough outcomes of holds whose reasons have the same words are decided.
+fn has_outcomes_of_reason(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
+    known.outcomes.len() >= MIN_TAUGHT_OUTCOMES
 }
 
 /// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.
@@ -484,10 +493,14 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         is_known_from_elsewhere,
         ..
     } = evidence.odds;
-    // What plug-ins say of a file is less sure, because a server may lose a whole bucket for a while.
-    let is_learned = !is_known_from_elsewhere
-        && (!evidence.is_beyond_learned || evidence.named_fault.is_of_file());
-    let passes = later >= RULE_YIELDS_FROM && is_learned;
+    let is_learned = if evidence.named_fault.is_of_file() {
+        // Its code is that of servers that fail, too, so the odds count once the reason is known. Then
+        // they count at any age, because a server may lose a whole bucket for a while.
+        evidence.has_outcomes_of_reason
+    } else {
+        !evidence.is_beyond_learned
+    };
+    let passes = later >= RULE_YIELDS_FROM && is_learned && !is_known_from_elsewhere;
     !evidence.is_directory_missing && !evidence.passed_since && !evidence.has_recovered() && !passes
 }
 
@@ -647,6 +660,7 @@ mod tests {
             },
             rule: None,
             named_fault: NamedFault::Unknown,
+            has_outcomes_of_reason: true,
             is_directory_missing: false,
             passed_since: false,
             is_taught: true,
@@ -974,6 +988,11 @@ mod tests {
             answer(old(NamedFault::Missing)),
             (HoldAction::Later, POSSIBLE)
         );
+        let without_outcomes = HeldEvidence {
+            has_outcomes_of_reason: false,
+            ..old(NamedFault::Missing)
+        };
+        assert_eq!(answer(without_outcomes).0, HoldAction::Fix);
     }
 
     #[test]

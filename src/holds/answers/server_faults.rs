@@ -1,0 +1,87 @@
+//! Tells a file that a server lacks from a server that fails, by what was known before each hold. A cache
+//! that cannot reach its origin may say that a file is missing, and a server that fails does not say so of a
+//! file that it lacks.
+
+use std::collections::HashSet;
+
+use super::cause_kind::{CauseKeys, CauseKind};
+use super::input_runs::input_runs;
+use super::named_fault::{NamedFault, is_plugin_transfer};
+use super::past_hold::PastHold;
+use poolcast_events::EventStore;
+
+/// What became known about an origin, and the index of a hold for it. Sorts by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct OriginEvent {
+    known_ms: i64,
+    /// True if a job got past the transfer, and false if the hold began.
+    is_pass: bool,
+    hold: usize,
+}
+
+/// Corrects the faults that failed plug-ins name in `holds`, which are sorted by job and time.
+pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
+    let mut failing_origins: HashSet<u32> = HashSet::new();
+    let mut lacked_files: HashSet<(u32, u32)> = HashSet::new();
+    for event in origin_events(store, holds) {
+        let hold = &mut holds[event.hold];
+        let job = store.jobs().get(hold.job as usize);
+        let facts = job.hold_facts(hold.cycle.hold);
+        if facts.origin == 0 {
+            continue; // unknown
+        }
+        if event.is_pass {
+            failing_origins.remove(&facts.origin);
+            continue;
+        }
+
+        let file = (hold.job, facts.file);
+        let fault = match hold.named_fault {
+            NamedFault::Missing if failing_origins.contains(&facts.origin) => NamedFault::Server,
+            NamedFault::Server if lacked_files.contains(&file) => NamedFault::Missing,
+            fault => fault,
+        };
+        if hold.named_fault == NamedFault::Server {
+            failing_origins.insert(facts.origin);
+        }
+        if fault == NamedFault::Missing {
+            lacked_files.insert(file);
+        }
+        if fault != hold.named_fault {
+            hold.named_fault = fault;
+            hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
+        }
+    }
+}
+
+/// Returns the holds because plug-ins failed, the times at which their jobs were known to get past them,
+/// and those at which other jobs were known to have read from the same origins, in order of time.
+fn origin_events(store: &EventStore, holds: &[PastHold]) -> Vec<OriginEvent> {
+    let mut events = Vec::new();
+    for (index, hold) in holds.iter().enumerate() {
+        if !is_plugin_transfer(hold.code, hold.subcode) {
+            continue;
+        }
+        let mut add = |known_ms, is_pass| {
+            events.push(OriginEvent {
+                known_ms,
+                is_pass,
+                hold: index,
+            });
+        };
+        add(hold.hold_ms, false);
+        if let Some(pass) = hold.next_run.filter(|next| next.is_success()) {
+            add(pass.decided_ms(), true);
+        }
+    }
+    if !events.is_empty() {
+        let reads = input_runs(store, holds, CauseKind::Origin);
+        events.extend(reads.into_iter().map(|(run, hold)| OriginEvent {
+            known_ms: run.known_ms,
+            is_pass: true,
+            hold: hold as usize,
+        }));
+    }
+    events.sort_unstable();
+    events
+}
