@@ -10,6 +10,8 @@ use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
+/// Subcode of a plug-in that exits with 1.
+const PLUGIN_EXIT_1: i32 = 256;
 /// Maximum number of addresses that are asked for.
 const MAX_ADDRESSES: usize = 20;
 
@@ -113,9 +115,6 @@ impl LookPlan {
         Some(reason.to_string())
     }
 }
-
-/// Subcode of a plug-in that exits with 1.
-const PLUGIN_EXIT_1: i32 = 256;
 
 /// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`.
 fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {

@@ -154,7 +154,7 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> 
 fn origin_key(kind: CauseKind, origin: u32, fault: NamedFault) -> u64 {
     match origin {
         0 => NO_KEY,
-        _ => of_names(kind, &[origin, fault.of_file()]),
+        _ => hashed(kind, [origin, fault.of_file()].map(u64::from)),
     }
 }
 

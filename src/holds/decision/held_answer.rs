@@ -312,14 +312,7 @@ pub(crate) fn held_evidence(
     let kinds: Vec<CauseKind> = holds
         .iter()
         .zip(&started)
-        .map(|(&index, &started)| {
-            let hold = &history.holds[index];
-            if started >= RECOVERED_WITHOUT_ODDS {
-                CauseKind::ClusterReason
-            } else {
-                asked_kind(history, hold, asked_ms)
-            }
-        })
+        .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
@@ -365,7 +358,11 @@ pub(crate) fn held_evidence(
 /// Returns the kind of cause that an answer about hold `index` is for. Where `started` other jobs of
 /// its cluster started the program, it needs no probe of the same program in other clusters. Where
 /// others got its input file, it needs none of other files of the origin.
-fn asked_kind(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> CauseKind {
+fn asked_kind(history: &HoldHistory<'_>, index: usize, started: usize, asked_ms: i64) -> CauseKind {
+    if started >= RECOVERED_WITHOUT_ODDS {
+        return CauseKind::ClusterReason;
+    }
+    let hold = &history.holds[index];
     let kind = probe_kind(hold);
     if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
         return kind;
