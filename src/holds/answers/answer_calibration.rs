@@ -163,6 +163,7 @@ mod tests {
     fn answer(moment: u32, cluster: i32, probability: f64, is_success: bool) -> SettledAnswer {
         SettledAnswer {
             moment,
+            cause: 0,
             cluster: (0, cluster),
             probability,
             is_success,

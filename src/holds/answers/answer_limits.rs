@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::named_fault::NamedFault;
 use crate::training::{AnswerThreshold, wilson_bound};
 
 /// Quantile of the normal distribution for a one-sided 90 % bound.
@@ -31,6 +32,8 @@ const MIN_PROBABLE_REPAIR: f64 = 0.7;
 pub(crate) struct SettledAnswer {
     /// Index of the moment at which it was given. Answers of one moment share what happened then.
     pub(crate) moment: u32,
+    /// Index of the cause of the hold. If a fault stays, all answers about its cause are right.
+    pub(crate) cause: u32,
     /// Access point and cluster of the job.
     pub(crate) cluster: (u32, i32),
     /// Probability of success, now or later.
@@ -38,12 +41,12 @@ pub(crate) struct SettledAnswer {
     pub(crate) is_success: bool,
 }
 
-/// An earlier answer of the rule for a hold code that is known to be right or wrong.
+/// An earlier answer of a rule that is known to be right or wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRule {
-    /// Code and subcode of the hold.
-    pub(crate) code: (i32, i32),
-    pub(crate) is_right: bool,
+    pub(crate) key: RuleKey,
+    /// The answer, with the odds later.
+    pub(crate) answer: SettledAnswer,
 }
 
 /// An earlier release because other jobs got past the cause, whose outcome is known.
@@ -76,15 +79,26 @@ pub struct LimitPair {
     pub probable: Option<AnswerThreshold>,
 }
 
-/// The earlier answers of the rule for one hold code.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RuleRecord {
+/// The holds that one rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RuleKey {
     /// Code and subcode of the hold.
     pub code: (i32, i32),
+    /// The fault that the hold reason names.
+    pub named_fault: NamedFault,
+}
+
+/// The earlier answers of one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RuleRecord {
+    /// The holds that the rule is for.
+    pub key: RuleKey,
     /// Answers whose outcome is known.
     pub answers: usize,
     /// Right answers among them.
     pub right: usize,
+    /// Maximum odds later for a firm answer.
+    pub firm: Option<AnswerThreshold>,
 }
 
 impl RuleRecord {
@@ -125,55 +139,46 @@ impl AnswerLimits {
     /// Finds the limits at which the answers in `settled` were right with the precisions `firm` and
     /// `probable`.
     pub(crate) fn find(settled: &SettledRecord, firm: f64, probable: f64) -> AnswerLimits {
-        let pair = |sorted: &[SettledAnswer], right_outcome: bool| {
-            let is_right = |answer: &SettledAnswer| answer.is_success == right_outcome;
-            LimitPair {
-                firm: widest(sorted, firm, is_right),
-                probable: widest(sorted, probable, is_right),
-            }
+        let pair = |claim, answers: &[SettledAnswer]| LimitPair {
+            firm: widest(claim, answers, firm),
+            probable: widest(claim, answers, probable),
         };
-        let from_high = |answers: &[SettledAnswer]| {
-            let mut sorted = answers.to_vec();
-            sorted.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-            sorted
-        };
-        let now = from_high(&settled.now);
-        let mut later = from_high(&settled.later);
-        let passes = pair(&later, true);
-        later.reverse();
+        let release = pair(Claim::Succeeds, &settled.now);
+        let fix = pair(Claim::Stays, &settled.later);
+        let later = pair(Claim::Succeeds, &settled.later);
         AnswerLimits {
-            release: pair(&now, true).clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
-            fix: pair(&later, false).clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
-            later: passes.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
-            rules: rule_records(&settled.rules),
+            release: release.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
+            fix: fix.clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
+            later: later.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
+            rules: rule_records(&settled.rules, firm),
             recovered: recovery_record(&settled.recovered),
         }
     }
 
-    /// Returns the record of the rule for `code`, if enough of its answers are known.
-    pub fn rule(&self, code: (i32, i32)) -> Option<&RuleRecord> {
-        self.rules.iter().find(|record| record.code == code)
+    /// Returns the record of the rule for the holds of `key`, if enough of its answers are known.
+    pub fn rule(&self, key: RuleKey) -> Option<&RuleRecord> {
+        self.rules.iter().find(|record| record.key == key)
     }
 }
 
-/// Counts the answers of each rule with enough of them, in order of the codes.
-fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
-    let mut records: BTreeMap<(i32, i32), RuleRecord> = BTreeMap::new();
-    for answer in settled {
-        let record = records.entry(answer.code).or_insert(RuleRecord {
-            code: answer.code,
-            answers: 0,
-            right: 0,
-        });
-        record.answers += 1;
-        record.right += usize::from(answer.is_right);
+/// Returns the records of the rules with enough answers, in order of their keys.
+fn rule_records(settled: &[SettledRule], firm: f64) -> Vec<RuleRecord> {
+    let mut answers: BTreeMap<RuleKey, Vec<SettledAnswer>> = BTreeMap::new();
+    for rule in settled {
+        answers.entry(rule.key).or_default().push(rule.answer);
     }
-    let is_known = |record: &RuleRecord| record.answers >= MIN_ANSWERS;
-    records.into_values().filter(is_known).collect()
+    let is_known = |(_, answers): &(RuleKey, Vec<SettledAnswer>)| answers.len() >= MIN_ANSWERS;
+    let record = |(key, answers): (RuleKey, Vec<SettledAnswer>)| RuleRecord {
+        key,
+        answers: answers.len(),
+        right: answers.iter().filter(|answer| !answer.is_success).count(),
+        firm: widest(Claim::Stays, &answers, firm),
+    };
+    answers.into_iter().filter(is_known).map(record).collect()
 }
 
 fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
-    let mut shares = MomentShares::default();
+    let mut shares = GroupShares::default();
     for release in settled {
         shares.add(release.moment, release.is_success);
     }
@@ -200,20 +205,34 @@ impl LimitPair {
     }
 }
 
-/// Returns the widest of a few limits in `sorted`, which begins at the strict end, at which the lower
-/// bound of the share of right answers reaches `precision`. The limits are at fixed shares of the
-/// answers: among many limits, some would pass by luck.
-fn widest(
-    sorted: &[SettledAnswer],
-    precision: f64,
-    is_right: impl Fn(&SettledAnswer) -> bool,
-) -> Option<AnswerThreshold> {
-    let mut shares = MomentShares::default();
+/// What an answer says of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// It succeeds, the more surely the higher its odds. What is true depends on the moment.
+    Succeeds,
+    /// It fails until the job is repaired, the more surely the lower its odds. What is true depends on
+    /// the cause.
+    Stays,
+}
+
+/// Returns the widest of a few limits at which the lower bound of the share of right `answers` reaches
+/// `precision`. The limits are at fixed shares of the answers: among many limits, some would pass by
+/// luck.
+fn widest(claim: Claim, answers: &[SettledAnswer], precision: f64) -> Option<AnswerThreshold> {
+    let mut sorted = answers.to_vec();
+    match claim {
+        Claim::Succeeds => sorted.sort_by(|a, b| b.probability.total_cmp(&a.probability)),
+        Claim::Stays => sorted.sort_by(|a, b| a.probability.total_cmp(&b.probability)),
+    }
+    let mut shares = GroupShares::default();
     let mut clusters = HashSet::new();
     let mut widest = None;
     let mut tried = 0;
     for (at, answer) in sorted.iter().enumerate() {
-        shares.add(answer.moment, is_right(answer));
+        match claim {
+            Claim::Succeeds => shares.add(answer.moment, answer.is_success),
+            Claim::Stays => shares.add(answer.cause, !answer.is_success),
+        }
         clusters.insert(answer.cluster);
         let next = sorted.get(at + 1).map(|next| next.probability);
         let step = (at + 1) * TRIED_LIMITS / sorted.len();
@@ -237,23 +256,23 @@ fn widest(
     widest
 }
 
-/// Right answers by moment.
+/// Right answers by groups that share what happened, such as moments.
 #[derive(Debug, Default)]
-pub(crate) struct MomentShares {
-    /// Answers and right answers of each moment.
-    moments: Vec<(usize, usize)>,
+pub(crate) struct GroupShares {
+    /// Answers and right answers of each group.
+    groups: Vec<(usize, usize)>,
     pub(crate) answers: usize,
     pub(crate) right: usize,
 }
 
-impl MomentShares {
-    pub(crate) fn add(&mut self, moment: u32, is_right: bool) {
-        let moment = moment as usize;
-        if self.moments.len() <= moment {
-            self.moments.resize(moment + 1, (0, 0));
+impl GroupShares {
+    pub(crate) fn add(&mut self, group: u32, is_right: bool) {
+        let group = group as usize;
+        if self.groups.len() <= group {
+            self.groups.resize(group + 1, (0, 0));
         }
-        self.moments[moment].0 += 1;
-        self.moments[moment].1 += usize::from(is_right);
+        self.groups[group].0 += 1;
+        self.groups[group].1 += usize::from(is_right);
         self.answers += 1;
         self.right += usize::from(is_right);
     }
@@ -264,28 +283,28 @@ impl MomentShares {
     }
 
     /// Returns the lower end of Wilson's one-sided 90 % interval for the share, with the number of
-    /// independent answers that the spread over the moments shows.
+    /// independent answers that the spread over the groups shows.
     pub(crate) fn lower_bound(&self) -> f64 {
         wilson_bound(self.share(), self.independent_answers(), Z)
     }
 
     /// Returns the number of independent answers with the same variance of the share: Cochran,
-    /// Sampling Techniques, 3rd edition, formula 9A.6, over the moments.
+    /// Sampling Techniques, 3rd edition, formula 9A.6, over the groups.
     fn independent_answers(&self) -> f64 {
         let answers = self.answers as f64;
         let share = self.share();
-        let used = self.moments.iter().filter(|(given, _)| *given > 0);
-        let (mut moments, mut squares) = (0.0, 0.0);
+        let used = self.groups.iter().filter(|(given, _)| *given > 0);
+        let (mut groups, mut squares) = (0.0, 0.0);
         for &(given, right) in used {
-            moments += 1.0;
+            groups += 1.0;
             squares += (right as f64 - share * given as f64).powi(2);
         }
-        if moments < 2.0 {
-            return moments;
+        if groups < 2.0 {
+            return groups;
         }
-        let variance = moments / (moments - 1.0) * squares / answers.powi(2);
+        let variance = groups / (groups - 1.0) * squares / answers.powi(2);
         let independent = share * (1.0 - share) / variance.max(f64::MIN_POSITIVE);
-        independent.clamp(moments, answers.max(moments))
+        independent.clamp(groups, answers.max(groups))
     }
 }
 
@@ -297,6 +316,7 @@ mod tests {
     fn even(count: u32, moments: u32) -> Vec<SettledAnswer> {
         let answer = |at: u32| SettledAnswer {
             moment: at % moments,
+            cause: at % moments,
             cluster: (0, at as i32),
             probability: (f64::from(at) + 0.5) / f64::from(count),
             is_success: f64::from(at * 7919 % 101) / 101.0 < f64::from(at) / f64::from(count),
@@ -358,8 +378,8 @@ mod tests {
 
     #[test]
     fn answers_of_one_moment_count_as_one() {
-        let mut together = MomentShares::default();
-        let mut apart = MomentShares::default();
+        let mut together = GroupShares::default();
+        let mut apart = GroupShares::default();
         for at in 0..200 {
             together.add(at / 20, at / 20 != 0);
             apart.add(at / 20, at % 10 != 0);
@@ -394,21 +414,46 @@ mod tests {
         );
     }
 
+    fn key(code: (i32, i32)) -> RuleKey {
+        RuleKey {
+            code,
+            named_fault: NamedFault::Unknown,
+        }
+    }
+
     #[test]
-    fn rules_have_records_by_code() {
-        let rule = |code, is_right| SettledRule { code, is_right };
-        let mut rules: Vec<SettledRule> = (0..200).map(|_| rule((13, 2), true)).collect();
-        rules.extend((0..200).map(|at| rule((6, 2), at % 2 == 0)));
-        rules.extend((0..19).map(|_| rule((12, 2), true)));
+    fn rules_have_records_by_code_with_limits_by_odds() {
+        let rule = |code, at: u32, is_right: bool| SettledRule {
+            key: key(code),
+            answer: SettledAnswer {
+                moment: at % 3,
+                cause: at / 4,
+                cluster: (0, at as i32),
+                probability: f64::from(at) / 200.0,
+                is_success: !is_right,
+            },
+        };
+        let mut rules: Vec<SettledRule> = (0..200).map(|at| rule((13, 2), at, at < 100)).collect();
+        rules.extend((0..200).map(|at| rule((6, 2), at, at % 2 == 0)));
+        rules.extend((0..19).map(|at| rule((12, 2), at, true)));
         let settled = SettledRecord {
             rules,
             ..SettledRecord::default()
         };
         let limits = AnswerLimits::find(&settled, 0.9, 0.75);
-        let precision = |code| limits.rule(code).map(RuleRecord::precision);
-        assert_eq!(precision((13, 2)), Some(1.0));
-        assert_eq!(precision((6, 2)), Some(0.5));
-        assert_eq!(precision((12, 2)), None, "too few");
+        let record = |code| limits.rule(key(code));
+        let sometimes_right = record((13, 2)).expect("known");
+        assert_eq!(sometimes_right.precision(), 0.5);
+        let limit = sometimes_right.firm.expect("right if the odds are low");
+        assert!((0.45..0.55).contains(&limit.probability), "{limit:?}");
+        let never_sure = record((6, 2)).expect("known");
+        assert_eq!((never_sure.precision(), never_sure.firm), (0.5, None));
+        assert_eq!(record((12, 2)), None, "too few");
+        let other_fault = RuleKey {
+            named_fault: NamedFault::Missing,
+            ..key((13, 2))
+        };
+        assert_eq!(limits.rule(other_fault), None);
     }
 
     #[test]

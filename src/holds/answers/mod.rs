@@ -23,9 +23,9 @@ mod thing_state;
 
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
-pub use answer_limits::{AnswerLimits, LimitPair, RecoveryRecord, RuleRecord};
+pub use answer_limits::{AnswerLimits, LimitPair, RecoveryRecord, RuleKey, RuleRecord};
 pub(crate) use answer_limits::{
-    MomentShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
+    GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use htcondor_eventlog::reason_template;
 use poolcast_events::EventStore;
+use serde::{Deserialize, Serialize};
 
 /// Phrases that name a fault of a server or a network, in the templates of the log reader, which keep
 /// listed words alone. They are those of curl, of Pelican and of HTTP.
@@ -30,7 +31,10 @@ const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not
 const DENIED: [&str; 3] = ["401", "403", "permission denied"];
 
 /// What a transfer plug-in says is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum NamedFault {
     /// Nothing that is known, or the plug-in says nothing.
     #[default]

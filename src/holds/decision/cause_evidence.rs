@@ -93,6 +93,11 @@ fn is_young(history: &HoldHistory<'_>, holds: &[usize], asked_ms: i64) -> bool {
     known.is_some_and(|known| known.outcomes.len() < FEW_OUTCOMES)
 }
 
+/// Returns the cause that a probe of `hold` is about.
+pub(crate) fn hold_cause(hold: &PastHold) -> ProbeCause {
+    probe_cause(probe_kind(hold), hold)
+}
+
 /// Returns the cause of kind `kind` of `hold`.
 pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
     (kind as u8, hold.causes.get(kind))

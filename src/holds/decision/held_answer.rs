@@ -14,7 +14,8 @@ use super::codes::{HoldRule, hold_rule, reason_names_file};
 use super::missing_directories::MissingDirectories;
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, NamedFault, PastHold, RecoveryRecord, RuleRecord, TRANSFER_INPUT, ThingState,
+    LimitPair, NamedFault, PastHold, RecoveryRecord, RuleKey, RuleRecord, TRANSFER_INPUT,
+    ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -28,8 +29,6 @@ use poolcast_tensors::QueriedHold;
 const PASSING_FROM: f64 = 0.4;
 /// Probability of a later success from which on a rule that expects failure yields to the odds.
 const RULE_YIELDS_FROM: f64 = 0.5;
-/// Probability of a later success up to which the odds agree with a rule that expects failure.
-const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Minimum probability of success of a probe.
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
@@ -102,6 +101,14 @@ pub struct HeldEvidence {
 }
 
 impl HeldEvidence {
+    /// Returns the key of the record of the rule for the hold.
+    fn rule_key(&self) -> RuleKey {
+        RuleKey {
+            code: self.code,
+            named_fault: self.named_fault,
+        }
+    }
+
     /// Returns the probability of success now: the odds, or the posterior mean of the chance of
     /// success with Jeffreys' prior if all jobs of the cause since its last failure got past it.
     pub fn probability_now(&self) -> f64 {
@@ -427,7 +434,7 @@ pub(crate) fn held_answer(
     settings: &AdviceConfig,
 ) -> HeldAnswer {
     if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
-        let record = limits.rule(evidence.code);
+        let record = limits.rule(evidence.rule_key());
         let firmness = rule_firmness(&rule, record, evidence.odds.later, settings);
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
@@ -458,7 +465,7 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor and not about this pool, where missing files may come back by themselves,
 /// so it is probable. Outcomes are known only for owners who release jobs, so the record alone makes
-/// no answer firm: the odds `later` must agree. A rule that raises a request is never firm, because
+/// no answer firm: the odds `later` must be such that answers with them were right. A rule that raises a request is never firm, because
 /// what a job uses differs from run to run.
 fn rule_firmness(
     rule: &HoldRule,
@@ -469,12 +476,13 @@ fn rule_firmness(
     let Some(record) = record else {
         return AnswerFirmness::Probable;
     };
-    let earned = AnswerFirmness::earned(record.precision(), settings);
-    let may_be_firm = later <= RULE_AGREES_UP_TO && !rule.raises_request();
-    if earned == AnswerFirmness::Firm && !may_be_firm {
+    let is_right_for_odds = record.firm.is_some_and(|limit| later <= limit.probability);
+    if is_right_for_odds && !rule.raises_request() {
+        AnswerFirmness::Firm
+    } else if record.precision() >= settings.probable_precision {
         AnswerFirmness::Probable
     } else {
-        earned
+        AnswerFirmness::Possible
     }
 }
 
@@ -622,6 +630,19 @@ mod tests {
         })
     }
 
+    /// Returns the record of a rule whose firm answers need odds of at most 0.3 later.
+    fn rule_record(right: usize) -> RuleRecord {
+        RuleRecord {
+            key: RuleKey {
+                code: (13, 2),
+                named_fault: NamedFault::Unknown,
+            },
+            answers: 100,
+            right,
+            firm: limit(0.3),
+        }
+    }
+
     fn limits() -> AnswerLimits {
         AnswerLimits {
             release: LimitPair {
@@ -636,11 +657,7 @@ mod tests {
                 firm: limit(0.95),
                 probable: limit(0.8),
             },
-            rules: vec![RuleRecord {
-                code: (13, 2),
-                answers: 100,
-                right: 95,
-            }],
+            rules: vec![rule_record(95)],
             recovered: None,
         }
     }
@@ -1011,25 +1028,23 @@ mod tests {
     #[test]
     fn rule_is_as_certain_as_its_record() {
         let settings = TestConfig::load(&[]).advice;
-        let record = |right| RuleRecord {
-            code: (13, 2),
-            answers: 100,
-            right,
-        };
         let of_rule = |code: (i32, i32), record: Option<RuleRecord>, later| {
             let rule = code_rule(code.0, code.1).expect("a rule");
             Some(rule_firmness(&rule, record.as_ref(), later, &settings))
         };
         let firmness = |record, later| of_rule((13, 2), record, later);
         assert_eq!(firmness(None, 0.1), PROBABLE, "nothing earned");
-        assert_eq!(firmness(Some(record(93)), 0.1), FIRM);
-        assert_eq!(firmness(Some(record(93)), 0.4), PROBABLE, "the odds differ");
-        assert_eq!(firmness(Some(record(80)), 0.1), PROBABLE);
-        assert_eq!(firmness(Some(record(50)), 0.1), POSSIBLE);
+        assert_eq!(firmness(Some(rule_record(93)), 0.1), FIRM);
+        assert_eq!(
+            firmness(Some(rule_record(93)), 0.4),
+            PROBABLE,
+            "the odds differ"
+        );
+        assert_eq!(firmness(Some(rule_record(50)), 0.4), POSSIBLE);
 
         let memory = (34, 102);
         assert_eq!(of_rule(memory, None, 0.1), PROBABLE, "the use differs");
-        assert_eq!(of_rule(memory, Some(record(93)), 0.1), PROBABLE);
+        assert_eq!(of_rule(memory, Some(rule_record(93)), 0.1), PROBABLE);
     }
 
     #[test]

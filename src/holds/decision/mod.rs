@@ -9,6 +9,7 @@ mod missing_directories;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use cause_evidence::ProbeCause;
+pub(crate) use cause_evidence::hold_cause;
 pub use codes::{
     HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
     rule_without_odds,

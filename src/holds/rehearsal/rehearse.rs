@@ -10,10 +10,12 @@ use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::answers::{
     AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
-    Prior, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
+    Prior, RuleKey, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
 use crate::config::AdviceConfig;
-use crate::decision::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
+use crate::decision::{
+    HeldAnswer, HeldEvidence, HoldAction, ProbeCause, held_answer, held_evidence, hold_cause,
+};
 
 /// The answers of a rehearsal.
 #[derive(Debug, Default)]
@@ -147,11 +149,15 @@ fn settled_record(
     known_ms: i64,
 ) -> SettledRecord {
     let mut record = SettledRecord::default();
+    let mut causes: HashMap<ProbeCause, u32> = HashMap::new();
     for answer in answers {
         let hold = &history.holds[answer.hold];
+        let next_cause = causes.len() as u32;
+        let cause = *causes.entry(hold_cause(hold)).or_insert(next_cause);
         let truth = KnownOutcome::known_at(history, hold, answer.asked_ms, known_ms);
         let settled = |probability, is_success| SettledAnswer {
             moment: answer.moment,
+            cause,
             cluster: history.store.jobs().cluster(hold.job as usize),
             probability,
             is_success,
@@ -165,8 +171,11 @@ fn settled_record(
         };
         if answer.is_by_rule {
             record.rules.push(SettledRule {
-                code: (hold.code, hold.subcode),
-                is_right,
+                key: RuleKey {
+                    code: (hold.code, hold.subcode),
+                    named_fault: hold.named_fault,
+                },
+                answer: settled(answer.odds.later, !is_right),
             });
             continue;
         }

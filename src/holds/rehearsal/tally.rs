@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rehearsed_answer::RehearsedAnswer;
 use super::settled::SettledAnswers;
-use crate::answers::MomentShares;
+use crate::answers::GroupShares;
 use crate::decision::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 
 /// Number of holds below which a usual `periodic_release` expression releases a job.
@@ -106,7 +106,7 @@ impl RehearsalTally {
     pub fn new(settled: &SettledAnswers<'_>) -> RehearsalTally {
         let mut tally = RehearsalTally::default();
         let probes = successful_probes(settled);
-        let mut kinds: BTreeMap<u8, (KindTally, MomentShares)> = BTreeMap::new();
+        let mut kinds: BTreeMap<u8, (KindTally, GroupShares)> = BTreeMap::new();
         let mut stated = 0.0;
         for (answer, truth) in &settled.answers {
             if answer.action == HoldAction::Leave {
@@ -254,7 +254,7 @@ fn successful_probes(settled: &SettledAnswers<'_>) -> HashMap<ProbedCause, bool>
 }
 
 fn add_kind(
-    kinds: &mut BTreeMap<u8, (KindTally, MomentShares)>,
+    kinds: &mut BTreeMap<u8, (KindTally, GroupShares)>,
     answer: &RehearsedAnswer,
     is_right: Option<bool>,
 ) {
@@ -268,7 +268,7 @@ fn add_kind(
             right: Proportion::default(),
             lower: None,
         };
-        (kind, MomentShares::default())
+        (kind, GroupShares::default())
     });
     kind.given += 1;
     if let Some(is_right) = is_right {
