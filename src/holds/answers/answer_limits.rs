@@ -21,6 +21,8 @@ const TRIED_LIMITS: usize = 20;
 /// Minimum probability of a firm answer, whatever earlier answers were: where nearly all jobs fail,
 /// "it fails" is right for any probability.
 const MIN_FIRM: f64 = 0.8;
+/// Maximum odds later for a firm answer of a rule: beyond, they rather say that the fault passes.
+const MAX_FIRM_RULE: f64 = 0.3;
 /// Minimum probability of a probable release, now or later.
 const MIN_PROBABLE: f64 = 0.5;
 /// Minimum probability of a probable repair. It takes a person's time, which is lost if the fault
@@ -172,7 +174,11 @@ fn rule_records(settled: &[SettledRule], firm: f64) -> Vec<RuleRecord> {
         key,
         answers: answers.len(),
         right: answers.iter().filter(|answer| !answer.is_success).count(),
-        firm: widest(Claim::Stays, &answers, firm),
+        firm: clamped(
+            widest(Claim::Stays, &answers, firm),
+            f64::min,
+            MAX_FIRM_RULE,
+        ),
     };
     answers.into_iter().filter(is_known).map(record).collect()
 }
@@ -192,17 +198,23 @@ fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
 impl LimitPair {
     /// Moves the limits with `clamp` to the probabilities `firm` and `probable`.
     fn clamped(self, clamp: impl Fn(f64, f64) -> f64, firm: f64, probable: f64) -> LimitPair {
-        let move_limit = |limit: Option<AnswerThreshold>, to: f64| {
-            limit.map(|limit| AnswerThreshold {
-                probability: clamp(limit.probability, to),
-                ..limit
-            })
-        };
         LimitPair {
-            firm: move_limit(self.firm, firm),
-            probable: move_limit(self.probable, probable),
+            firm: clamped(self.firm, &clamp, firm),
+            probable: clamped(self.probable, &clamp, probable),
         }
     }
+}
+
+/// Moves `limit` with `clamp` to `probability`.
+fn clamped(
+    limit: Option<AnswerThreshold>,
+    clamp: impl Fn(f64, f64) -> f64,
+    probability: f64,
+) -> Option<AnswerThreshold> {
+    limit.map(|limit| AnswerThreshold {
+        probability: clamp(limit.probability, probability),
+        ..limit
+    })
 }
 
 /// What an answer says of a release.
@@ -445,7 +457,7 @@ mod tests {
         let sometimes_right = record((13, 2)).expect("known");
         assert_eq!(sometimes_right.precision(), 0.5);
         let limit = sometimes_right.firm.expect("right if the odds are low");
-        assert!((0.45..0.55).contains(&limit.probability), "{limit:?}");
+        assert_eq!(limit.probability, MAX_FIRM_RULE);
         let never_sure = record((6, 2)).expect("known");
         assert_eq!((never_sure.precision(), never_sure.firm), (0.5, None));
         assert_eq!(record((12, 2)), None, "too few");
