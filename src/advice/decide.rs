@@ -3,7 +3,7 @@
 
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
-use poolcast_holds::answers::{NamedFault, RecoveryRecord, ThingState};
+use poolcast_holds::answers::{NamedFault, OriginState, RecoveryRecord, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, MIN_TAUGHT_OUTCOMES,
@@ -204,8 +204,8 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some(cluster_words(evidence.started_in_cluster))
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
-        HoldAction::Later if evidence.is_directory_missing => Some(
-            "files of several owners are missing in its directory, which is more likely gone than the path is wrong"
+        HoldAction::Later if evidence.origin_state == OriginState::Fails => Some(
+            "files of several owners did not arrive from its directory or server, which more likely fails than the path is wrong"
                 .to_owned(),
         ),
         HoldAction::Later if evidence.named_fault == NamedFault::Server => Some(
@@ -573,7 +573,7 @@ mod tests {
             is_new_cause: false,
             named_fault: NamedFault::Unknown,
             has_outcomes_of_reason: true,
-            is_directory_missing: false,
+            origin_state: OriginState::Unknown,
             cause: (0, 0),
             is_probe: true,
             recovered: 10,

@@ -244,6 +244,6 @@ fn directory_that_several_owners_miss_is_not_a_wrong_path() {
         (&three["action"], &three["firmness"]),
         (&json!("later"), &json!("possible"))
     );
-    let reason = "files of several owners are missing in its directory, which is more likely gone than the path is wrong";
+    let reason = "files of several owners did not arrive from its directory or server, which more likely fails than the path is wrong";
     assert!(text.contains(reason), "{text}");
 }

@@ -3,6 +3,7 @@
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
 use super::input_runs::{InputRun, input_runs};
+use super::origin_state::{OriginState, OriginStates};
 use super::past_hold::{PastHold, past_holds};
 use super::server_faults::correct_named_faults;
 use poolcast_base::parallel::map_items;
@@ -95,6 +96,7 @@ pub struct HoldHistory<'a> {
     pub(crate) holds: Vec<PastHold>,
     causes: Vec<CauseIndex>,
     cluster_runs: ClusterRuns,
+    origins: OriginStates,
     lengths: HoldLengths,
 }
 
@@ -108,6 +110,7 @@ impl<'a> HoldHistory<'a> {
             CauseIndex::new(store, &holds, kind)
         });
         let cluster_runs = ClusterRuns::new(store, &holds);
+        let origins = OriginStates::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
             .iter()
             .filter_map(|hold| Some((hold.release_ms?, hold.release_ms? - hold.hold_ms)))
@@ -119,6 +122,7 @@ impl<'a> HoldHistory<'a> {
             holds,
             causes,
             cluster_runs,
+            origins,
             lengths: HoldLengths::new(lengths_ms),
         }
     }
@@ -196,6 +200,13 @@ impl<'a> HoldHistory<'a> {
         recent
             .take_while(|release| time_ms - release.released_ms <= within_ms)
             .any(|release| release.known_ms > time_ms)
+    }
+
+    /// Returns the state of the directory or server that `hold` names when it began, as known at `asked_ms`,
+    /// and the number of reads from there since it last failed.
+    pub(crate) fn origin_state(&self, hold: &PastHold, asked_ms: i64) -> (OriginState, usize) {
+        let unit_ms = self.unit_ms(asked_ms);
+        self.origins.at_hold(hold, asked_ms, unit_ms)
     }
 
     /// Returns the number of other jobs of the cluster that are known at `asked_ms` to have started

@@ -27,6 +27,26 @@ pub(super) struct InputRun {
     pub(super) owner: u64,
 }
 
+/// Returns the first runs of jobs that read from the origins with these hashes for which `is_wanted` is true,
+/// each with one of them.
+pub(super) fn runs_of_origins(
+    store: &EventStore,
+    is_wanted: impl Fn(u32) -> bool + Sync,
+) -> Vec<(InputRun, u32)> {
+    let jobs = store.jobs();
+    let runs_of_job = |index: usize| -> Vec<(InputRun, u32)> {
+        let origins = jobs.inputs(index).map(|input| input.origin);
+        let mut read: Vec<u32> = origins.filter(|&origin| is_wanted(origin)).collect();
+        read.sort_unstable();
+        read.dedup();
+        let run = (!read.is_empty()).then(|| first_run(index, &jobs.get(index)));
+        let pair = |run| read.iter().map(move |&origin| (run, origin));
+        run.flatten().into_iter().flat_map(pair).collect()
+    };
+    jobs.map_ranges(|range| range.flat_map(runs_of_job).collect::<Vec<_>>())
+        .concat()
+}
+
 /// A run, and the index of a hold for what it read.
 pub(super) type RunOfHold = (InputRun, u32);
 

@@ -28,6 +28,8 @@ pub(crate) struct PastHold {
     pub(crate) subcode: i32,
     /// The fault that the hold reason names.
     pub(crate) named_fault: NamedFault,
+    /// Hash of the origin or directory that it names; 0 if it names none.
+    pub(super) origin: u32,
     pub(crate) hold_ms: i64,
     /// End of the hold; `None` if it lasts to the end of the log.
     pub(crate) end_ms: Option<i64>,
@@ -134,6 +136,7 @@ fn holds_of_job(
             code,
             subcode,
             named_fault,
+            origin: job.hold_facts(cycle.hold).origin,
             hold_ms,
             end_ms: cycle.end.map(|end| history.time_ms[end].max(hold_ms)),
             release_ms: release.map(|release| history.time_ms[release]),

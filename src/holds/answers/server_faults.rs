@@ -25,24 +25,23 @@ pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
     let mut lacked_files: HashSet<(u32, u32)> = HashSet::new();
     for event in origin_events(store, holds) {
         let hold = &mut holds[event.hold];
-        let job = store.jobs().get(hold.job as usize);
-        let facts = job.hold_facts(hold.cycle.hold);
-        if facts.origin == 0 {
+        if hold.origin == 0 {
             continue; // unknown
         }
         if event.is_pass {
-            failing_origins.remove(&facts.origin);
+            failing_origins.remove(&hold.origin);
             continue;
         }
 
-        let file = (hold.job, facts.file);
+        let job = store.jobs().get(hold.job as usize);
+        let file = (hold.job, job.hold_facts(hold.cycle.hold).file);
         let fault = match hold.named_fault {
-            NamedFault::Missing if failing_origins.contains(&facts.origin) => NamedFault::Server,
+            NamedFault::Missing if failing_origins.contains(&hold.origin) => NamedFault::Server,
             NamedFault::Server if lacked_files.contains(&file) => NamedFault::Missing,
             fault => fault,
         };
         if hold.named_fault == NamedFault::Server {
-            failing_origins.insert(facts.origin);
+            failing_origins.insert(hold.origin);
         }
         if fault == NamedFault::Missing {
             lacked_files.insert(file);

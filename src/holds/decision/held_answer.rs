@@ -11,11 +11,10 @@ use super::cause_evidence::{
     CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
 };
 use super::codes::{HoldRule, hold_rule, reason_names_file};
-use super::missing_directories::MissingDirectories;
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, NamedFault, PastHold, RecoveryRecord, RuleKey, RuleRecord, TRANSFER_INPUT,
-    ThingState,
+    LimitPair, NamedFault, OriginState, PastHold, RecoveryRecord, RuleKey, RuleRecord,
+    TRANSFER_INPUT, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -61,8 +60,8 @@ pub struct HeldEvidence {
     pub named_fault: NamedFault,
     /// True if outcomes of holds whose reasons have the same words are known.
     pub has_outcomes_of_reason: bool,
-    /// True if files of several owners are missing in the directory of its file.
-    pub is_directory_missing: bool,
+    /// The state of the directory or server of its file when the hold began.
+    pub origin_state: OriginState,
     /// True if a job got past the same named file since this job is held.
     pub passed_since: bool,
     /// True if outcomes of this owner, or of the named file, are known.
@@ -315,7 +314,6 @@ pub(crate) fn held_evidence(
         .iter()
         .map(|&index| history.started_in_cluster(index, asked_ms))
         .collect();
-    let missing_directories = MissingDirectories::new(history, asked_ms);
     let kinds: Vec<CauseKind> = holds
         .iter()
         .zip(&started)
@@ -328,6 +326,7 @@ pub(crate) fn held_evidence(
         let cause_key = probe_cause(kinds[at], hold);
         let cause = &causes[&cause_key];
         let is_taught = is_taught(history, hold, asked_ms);
+        let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
         let started_in_cluster = started[at];
         evidence.push(HeldEvidence {
             hold: index,
@@ -336,7 +335,7 @@ pub(crate) fn held_evidence(
             rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
             named_fault: hold.named_fault,
             has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
-            is_directory_missing: missing_directories.include(hold),
+            origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught,
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
@@ -346,7 +345,9 @@ pub(crate) fn held_evidence(
             cause: cause_key,
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
-            origin_reads: cause.state.map_or(0, |state| state.reads_since),
+            origin_reads: cause
+                .state
+                .map_or(reads_since, |state| state.reads_since.max(reads_since)),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
             failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
@@ -505,8 +506,15 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     } else {
         !evidence.is_beyond_learned
     };
-    let passes = later >= RULE_YIELDS_FROM && is_learned && !is_known_from_elsewhere;
-    !evidence.is_directory_missing && !evidence.passed_since && !evidence.has_recovered() && !passes
+    // A file that is missing where others get theirs stays missing, whatever became of other files.
+    let passes = later >= RULE_YIELDS_FROM
+        && is_learned
+        && !is_known_from_elsewhere
+        && evidence.origin_state != OriginState::Works;
+    evidence.origin_state != OriginState::Fails
+        && !evidence.passed_since
+        && !evidence.has_recovered()
+        && !passes
 }
 
 /// Returns the answer where a release pays, now or as a probe.
@@ -544,7 +552,7 @@ fn success_answer(
         || evidence.best_of_cause
             >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     let may_pass = is_passing
-        || evidence.is_directory_missing
+        || evidence.origin_state == OriginState::Fails
         || !evidence.has_outcomes
         || evidence.is_new_cause;
     let is_due = !evidence.failed_just_now
@@ -581,7 +589,7 @@ fn failure_answer(
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
     // The words of the reason outweigh odds that have earned no promise.
-    let passes = evidence.is_directory_missing
+    let passes = evidence.origin_state == OriginState::Fails
         || evidence.named_fault == NamedFault::Server && firmness == AnswerFirmness::Possible;
     if passes {
         return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
@@ -675,7 +683,7 @@ mod tests {
             rule: None,
             named_fault: NamedFault::Unknown,
             has_outcomes_of_reason: true,
-            is_directory_missing: false,
+            origin_state: OriginState::Unknown,
             passed_since: false,
             is_taught: true,
             has_outcomes: true,
@@ -1013,7 +1021,7 @@ mod tests {
     fn file_in_a_missing_directory_is_waited_for() {
         let missing = HeldEvidence {
             rule: code_rule(13, 2),
-            is_directory_missing: true,
+            origin_state: OriginState::Fails,
             ..evidence(0.01, 0.05)
         };
         assert_eq!(answer(missing), (HoldAction::Later, POSSIBLE));

@@ -5,7 +5,6 @@ mod action;
 mod cause_evidence;
 mod codes;
 mod held_answer;
-mod missing_directories;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use cause_evidence::ProbeCause;
