@@ -22,7 +22,7 @@ const TRIED_LIMITS: usize = 20;
 /// "it fails" is right for any probability.
 const MIN_FIRM: f64 = 0.8;
 /// Maximum odds later for a firm answer of a rule: beyond, they rather say that the fault passes.
-const MAX_FIRM_RULE: f64 = 0.3;
+const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Minimum probability of a probable release, now or later.
 const MIN_PROBABLE: f64 = 0.5;
 /// Minimum probability of a probable repair. It takes a person's time, which is lost if the fault
@@ -99,14 +99,33 @@ pub struct RuleRecord {
     pub answers: usize,
     /// Right answers among them.
     pub right: usize,
-    /// Maximum odds later for a firm answer.
-    pub firm: Option<AnswerThreshold>,
+    /// Answers where the odds agreed with the rule.
+    pub agreed: usize,
+    /// Right answers among those.
+    pub agreed_right: usize,
 }
 
 impl RuleRecord {
     /// The share of right answers.
     pub fn precision(&self) -> f64 {
         self.right as f64 / self.answers as f64
+    }
+
+    /// The share of right answers where the odds `later` agree with the rule; `None` if they do not, or if
+    /// too few such answers are known.
+    pub fn agreed_precision(&self, later: f64) -> Option<f64> {
+        let is_known = later <= RULE_AGREES_UP_TO && self.agreed >= MIN_ANSWERS;
+        is_known.then(|| self.agreed_right as f64 / self.agreed as f64)
+    }
+
+    fn add(&mut self, answer: &SettledAnswer) {
+        let is_right = usize::from(!answer.is_success);
+        self.answers += 1;
+        self.right += is_right;
+        if answer.probability <= RULE_AGREES_UP_TO {
+            self.agreed += 1;
+            self.agreed_right += is_right;
+        }
     }
 }
 
@@ -152,7 +171,7 @@ impl AnswerLimits {
             release: release.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
             fix: fix.clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
             later: later.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
-            rules: rule_records(&settled.rules, firm),
+            rules: rule_records(&settled.rules),
             recovered: recovery_record(&settled.recovered),
         }
     }
@@ -164,23 +183,20 @@ impl AnswerLimits {
 }
 
 /// Returns the records of the rules with enough answers, in order of their keys.
-fn rule_records(settled: &[SettledRule], firm: f64) -> Vec<RuleRecord> {
-    let mut answers: BTreeMap<RuleKey, Vec<SettledAnswer>> = BTreeMap::new();
+fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
+    let mut records: BTreeMap<RuleKey, RuleRecord> = BTreeMap::new();
     for rule in settled {
-        answers.entry(rule.key).or_default().push(rule.answer);
+        let record = records.entry(rule.key).or_insert(RuleRecord {
+            key: rule.key,
+            answers: 0,
+            right: 0,
+            agreed: 0,
+            agreed_right: 0,
+        });
+        record.add(&rule.answer);
     }
-    let is_known = |(_, answers): &(RuleKey, Vec<SettledAnswer>)| answers.len() >= MIN_ANSWERS;
-    let record = |(key, answers): (RuleKey, Vec<SettledAnswer>)| RuleRecord {
-        key,
-        answers: answers.len(),
-        right: answers.iter().filter(|answer| !answer.is_success).count(),
-        firm: clamped(
-            widest(Claim::Stays, &answers, firm),
-            f64::min,
-            MAX_FIRM_RULE,
-        ),
-    };
-    answers.into_iter().filter(is_known).map(record).collect()
+    let is_known = |record: &RuleRecord| record.answers >= MIN_ANSWERS;
+    records.into_values().filter(is_known).collect()
 }
 
 fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
@@ -456,10 +472,11 @@ mod tests {
         let record = |code| limits.rule(key(code));
         let sometimes_right = record((13, 2)).expect("known");
         assert_eq!(sometimes_right.precision(), 0.5);
-        let limit = sometimes_right.firm.expect("right if the odds are low");
-        assert_eq!(limit.probability, MAX_FIRM_RULE);
+        assert_eq!(sometimes_right.agreed_precision(0.3), Some(1.0), "low odds");
+        assert_eq!(sometimes_right.agreed_precision(0.31), None);
         let never_sure = record((6, 2)).expect("known");
-        assert_eq!((never_sure.precision(), never_sure.firm), (0.5, None));
+        let agreed = never_sure.agreed_precision(0.1).expect("known");
+        assert!((0.45..0.55).contains(&agreed), "{agreed}");
         assert_eq!(record((12, 2)), None, "too few");
         let other_fault = RuleKey {
             named_fault: NamedFault::Missing,

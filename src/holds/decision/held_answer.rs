@@ -477,8 +477,9 @@ fn rule_firmness(
     let Some(record) = record else {
         return AnswerFirmness::Probable;
     };
-    let is_right_for_odds = record.firm.is_some_and(|limit| later <= limit.probability);
-    if is_right_for_odds && !rule.raises_request() {
+    let agreed = record.agreed_precision(later);
+    let is_sure = agreed.is_some_and(|precision| precision >= settings.precision);
+    if is_sure && !rule.raises_request() {
         AnswerFirmness::Firm
     } else if record.precision() >= settings.probable_precision {
         AnswerFirmness::Probable
@@ -638,7 +639,7 @@ mod tests {
         })
     }
 
-    /// Returns the record of a rule whose firm answers need odds of at most 0.3 later.
+    /// Returns the record of a rule, where the odds always agreed.
     fn rule_record(right: usize) -> RuleRecord {
         RuleRecord {
             key: RuleKey {
@@ -647,7 +648,8 @@ mod tests {
             },
             answers: 100,
             right,
-            firm: limit(0.3),
+            agreed: 100,
+            agreed_right: right,
         }
     }
 
