@@ -270,6 +270,11 @@ pub fn lack_words() -> String {
     )
 }
 
+/// States that others get their files where the file of the job is missing.
+pub(super) fn origin_works_words() -> &'static str {
+    "other jobs got their files from the same directory or server before and after this hold"
+}
+
 /// States that the odds follow from outcomes at other access points.
 pub fn elsewhere_words() -> &'static str {
     "known from other access points, not from this one: this log shows no outcome for the hold code"

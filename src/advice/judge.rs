@@ -8,7 +8,8 @@ use anyhow::{Result, ensure};
 use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
-    decide_by_answer, decide_by_probability, decide_by_record, similar_holds_words,
+    decide_by_answer, decide_by_probability, decide_by_record, origin_works_words,
+    similar_holds_words,
 };
 use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
@@ -21,7 +22,7 @@ use poolcast_base::output;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoreSummary};
-use poolcast_holds::answers::ThingState;
+use poolcast_holds::answers::{OriginState, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AskedAnswers, HoldAction, HoldRule, Remedy, code_meaning, code_rule, reason_names_file,
@@ -307,6 +308,12 @@ impl HoldJudge<'_> {
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
             let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
             judgement.decision.firmness = answer.firmness;
+            if evidence.origin_state == OriginState::Works {
+                judgement
+                    .decision
+                    .reasons
+                    .push(origin_works_words().to_owned());
+            }
             return Some(judgement);
         }
         let notes = AnswerNotes {

@@ -77,6 +77,23 @@ impl TestLog {
         ])
     }
 
+    /// Adds a job of `owner` that is held at `held_s` because a plug-in failed to read `input`, and stays so.
+    pub fn add_failed_read(&mut self, input: InputFile, held_s: i64, owner: &str) {
+        let cluster = self.add_held(input.file, held_s);
+        if let Some(held) = self.events.last_mut() {
+            held.facts = EventFacts::from_hold(HoldFacts {
+                reason: input.file,
+                file: input.file,
+                origin: input.origin,
+                ..HoldFacts::default()
+            });
+        }
+        self.add_ad(cluster, vec![input]);
+        if let Some(ad) = self.ads.last_mut() {
+            ad.owner = Some(owner.to_owned());
+        }
+    }
+
     /// Adds a job that is never held. It gets `input` from `read_s` on, begins two seconds later, and
     /// succeeds.
     pub fn add_reader(&mut self, input: InputFile, read_s: i64) {

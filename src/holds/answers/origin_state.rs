@@ -19,6 +19,8 @@ const MIN_CLUSTERS_BETWEEN_READS: usize = 3;
 const MIN_FILES: usize = 2;
 /// Reads from which on jobs are known to read from a directory or server.
 const MIN_READS: usize = 5;
+/// Maximum number of reads since a failure that are counted.
+const MAX_READS: usize = 100;
 /// `ENOENT`: no such file or directory.
 const NO_SUCH_FILE: i32 = 2;
 
@@ -38,6 +40,7 @@ pub enum OriginState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FailedRead {
     hold_ms: i64,
+    /// Access point and cluster of the job.
     cluster: (u32, i32),
     owner: u64,
     file: u64,
@@ -50,12 +53,14 @@ struct Read {
     known_ms: i64,
 }
 
-/// The transfers of input files from one directory or server, in order of time.
+/// The transfers of input files from one directory or server, each in order of time.
 #[derive(Debug, Default)]
 struct OriginReads {
     failed: Vec<FailedRead>,
-    /// At most one per second.
+    /// First runs of jobs, at most one per second.
     reads: Vec<Read>,
+    /// Times at which the reads were known, sorted.
+    known_ms: Vec<i64>,
 }
 
 /// The transfers of input files from all directories and servers that a hold names, by their hashes.
@@ -63,89 +68,149 @@ struct OriginReads {
 pub(super) struct OriginStates(HashMap<u32, OriginReads>);
 
 impl OriginStates {
-    /// Collects the transfers in `store` that jobs were held for, and those that succeeded.
+    /// Collects the transfers in `store` that failed with `holds`, and those that succeeded.
     pub(super) fn new(store: &EventStore, holds: &[PastHold]) -> OriginStates {
         let mut origins: HashMap<u32, OriginReads> = HashMap::new();
         for hold in holds.iter().filter(|hold| names_input(hold)) {
-            let of_origin = origins.entry(hold.origin).or_default();
-            of_origin.failed.push(FailedRead {
-                hold_ms: hold.hold_ms,
-                cluster: store.jobs().cluster(hold.job as usize),
-                owner: hold.owner,
-                file: hold.causes.get(CauseKind::File),
-            });
+            origins
+                .entry(hold.origin)
+                .or_default()
+                .failed
+                .push(FailedRead {
+                    hold_ms: hold.hold_ms,
+                    cluster: store.jobs().cluster(hold.job as usize),
+                    owner: hold.owner,
+                    file: hold.causes.get(CauseKind::File),
+                });
         }
         for (run, origin) in runs_of_origins(store, |origin| origins.contains_key(&origin)) {
-            let of_origin = origins.entry(origin).or_default();
-            of_origin.reads.push(Read {
+            origins.entry(origin).or_default().reads.push(Read {
                 read_ms: run.read_ms,
                 known_ms: run.known_ms,
             });
         }
         for of_origin in origins.values_mut() {
-            of_origin.failed.sort_unstable();
-            of_origin.reads.sort_unstable();
-            of_origin.reads.dedup_by_key(|read| read.read_ms / 1000);
+            of_origin.sort();
         }
         OriginStates(origins)
     }
 
-    /// Returns the state of the directory or server of `hold` when it began, as known at `asked_ms`, and the
-    /// number of reads from there since it last failed. `unit_ms` is a typical hold length.
+    /// Returns the state of the directory or server of `hold` when it began, as known at `asked_ms`, and, if
+    /// it failed, the number of reads since, at most [`MAX_READS`]. `unit_ms` is a typical hold length.
     pub(super) fn at_hold(
         &self,
         hold: &PastHold,
         asked_ms: i64,
         unit_ms: f64,
     ) -> (OriginState, usize) {
-        let Some(of_origin) = self.0.get(&hold.origin).filter(|_| names_input(hold)) else {
+        let of_origin = self.0.get(&hold.origin).filter(|_| names_input(hold));
+        let Some(of_origin) = of_origin else {
             return (OriginState::Unknown, 0);
         };
-        let known = |read: &&Read| read.known_ms <= asked_ms;
-        let after = of_origin
+        let known_reads = of_origin
+            .known_ms
+            .partition_point(|&known_ms| known_ms <= asked_ms);
+        if known_reads >= MIN_READS {
+            of_origin.state_by_reads(hold, asked_ms, known_reads)
+        } else {
+            (
+                of_origin.state_by_failures(hold, asked_ms, unit_ms as i64),
+                0,
+            )
+        }
+    }
+}
+
+impl OriginReads {
+    fn sort(&mut self) {
+        self.reads.sort_unstable();
+        self.reads.dedup_by_key(|read| read.read_ms / 1000);
+        self.known_ms = self.reads.iter().map(|read| read.known_ms).collect();
+        self.known_ms.sort_unstable();
+
+        // Thousands of jobs of a cluster may fail together, and a few of them say the same.
+        self.failed.sort_unstable();
+        let reads = &self.reads;
+        let mut kept: HashMap<_, usize> = HashMap::new();
+        self.failed.retain(|failed| {
+            let before = reads.partition_point(|read| read.read_ms <= failed.hold_ms);
+            let together = (failed.cluster, before, failed.hold_ms / 60_000);
+            let count = kept.entry(together).or_default();
+            *count += 1;
+            *count <= MIN_FILES
+        });
+    }
+
+    /// Returns the state by the failures within `unit_ms` before and after `hold`.
+    fn state_by_failures(&self, hold: &PastHold, asked_ms: i64, unit_ms: i64) -> OriginState {
+        let until_ms = asked_ms.min(hold.hold_ms + unit_ms);
+        let failed = self.failed_between(hold.hold_ms - unit_ms, until_ms);
+        let fails = hold.subcode == NO_SUCH_FILE
+            && failed.owners.len() >= MIN_OWNERS
+            && failed.files.len() >= MIN_FILES;
+        if fails {
+            OriginState::Fails
+        } else {
+            OriginState::Unknown
+        }
+    }
+
+    /// Returns the state by the last known read before `hold`, the first one after it, and the failures between
+    /// them, and the reads since a failure.
+    fn state_by_reads(
+        &self,
+        hold: &PastHold,
+        asked_ms: i64,
+        known_reads: usize,
+    ) -> (OriginState, usize) {
+        let after = self
             .reads
             .partition_point(|read| read.read_ms <= hold.hold_ms);
-        let (before, after) = of_origin.reads.split_at(after);
-        let previous_ms = before.iter().rfind(known).map(|read| read.read_ms);
-        let next_ms = after.iter().find(known).map(|read| read.read_ms);
+        let (before, after) = self.reads.split_at(after);
+        let is_known = |read: &&Read| read.known_ms <= asked_ms;
+        let previous_ms = before.iter().rfind(is_known).map(|read| read.read_ms);
+        let next_ms = after.iter().find(is_known).map(|read| read.read_ms);
 
-        let reads = before.iter().chain(after).filter(known).count();
-        if reads < MIN_READS {
-            let within_ms = unit_ms as i64;
-            let (from_ms, to_ms) = (hold.hold_ms - within_ms, hold.hold_ms + within_ms);
-            let failed = of_origin.failed_between(from_ms, to_ms.min(asked_ms));
-            let fails = hold.subcode == NO_SUCH_FILE
-                && failed.owners.len() >= MIN_OWNERS
-                && failed.files.len() >= MIN_FILES;
-            let state = if fails {
-                OriginState::Fails
-            } else {
-                OriginState::Unknown
-            };
-            return (state, 0);
-        }
-
-        let from_ms = previous_ms.unwrap_or(i64::MIN);
-        let failed = of_origin.failed_between(from_ms, next_ms.unwrap_or(i64::MAX).min(asked_ms));
+        let until_ms = next_ms.unwrap_or(i64::MAX).min(asked_ms);
+        let failed = self.failed_between(previous_ms.unwrap_or(i64::MIN), until_ms);
         if failed.owners.len() >= MIN_OWNERS_BETWEEN_READS
             && failed.clusters.len() >= MIN_CLUSTERS_BETWEEN_READS
             && failed.files.len() >= MIN_FILES
         {
-            let reads_since = next_ms.map_or(0, |_| after.iter().filter(known).count());
+            let reads_since = after.iter().filter(is_known).take(MAX_READS).count();
             return (OriginState::Fails, reads_since);
         }
-        let first_ms = of_origin.reads[0].read_ms;
-        let between_ms = (asked_ms - first_ms) / reads as i64;
-        let is_near = |read_ms: i64| (hold.hold_ms - read_ms).abs() <= between_ms;
-        let works = previous_ms
+
+        // One of the two reads must be as near as reads are to each other on the mean: an outage would have had
+        // to begin or end in between.
+        let mean_ms = (asked_ms - self.reads[0].read_ms) / known_reads as i64;
+        let is_near = |read_ms: i64| (hold.hold_ms - read_ms).abs() <= mean_ms;
+        let is_between = previous_ms
             .zip(next_ms)
             .is_some_and(|(previous_ms, next_ms)| is_near(previous_ms) || is_near(next_ms));
-        let state = if works && failed.clusters.len() <= 1 {
-            OriginState::Works
+        if is_between && failed.clusters.len() <= 1 {
+            (OriginState::Works, 0)
         } else {
-            OriginState::Unknown
-        };
-        (state, 0)
+            (OriginState::Unknown, 0)
+        }
+    }
+
+    /// Returns the jobs of known owners whose transfers failed between two times.
+    fn failed_between(&self, from_ms: i64, until_ms: i64) -> FailedJobs {
+        let begin = self
+            .failed
+            .partition_point(|failed| failed.hold_ms < from_ms);
+        let all = self.failed[begin..].iter();
+        let mut jobs = FailedJobs::default();
+        for failed in all.take_while(|failed| failed.hold_ms <= until_ms) {
+            if failed.owner == 0 {
+                continue; // unknown
+            }
+            jobs.clusters.insert(failed.cluster);
+            jobs.owners.insert(failed.owner);
+            jobs.files.insert(failed.file);
+        }
+        jobs
     }
 }
 
@@ -157,31 +222,85 @@ struct FailedJobs {
     files: HashSet<u64>,
 }
 
-impl OriginReads {
-    /// Returns the jobs of known owners whose transfers failed between two times.
-    fn failed_between(&self, from_ms: i64, to_ms: i64) -> FailedJobs {
-        let begin = self
-            .failed
-            .partition_point(|failed| failed.hold_ms < from_ms);
-        let until = self
-            .failed
-            .partition_point(|failed| failed.hold_ms <= to_ms);
-        let mut jobs = FailedJobs::default();
-        for failed in self.failed[begin..until.max(begin)]
-            .iter()
-            .filter(|failed| failed.owner != 0)
-        {
-            jobs.clusters.insert(failed.cluster);
-            jobs.owners.insert(failed.owner);
-            jobs.files.insert(failed.file);
-        }
-        jobs
-    }
-}
-
 /// Returns true if `hold` names an input file that did not arrive, or a program or a directory that is
 /// missing.
 fn names_input(hold: &PastHold) -> bool {
     let is_missing = matches!(hold.code, 6..=10 | 14 | 22) && hold.subcode == NO_SUCH_FILE;
     hold.origin != 0 && (hold.code == TRANSFER_INPUT || is_missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_history::HoldHistory;
+    use super::*;
+    use htcondor_eventlog::InputFile;
+    use test_stores::TestLog;
+
+    fn file(file: u32) -> InputFile {
+        InputFile { file, origin: 7 }
+    }
+
+    /// Returns a log in which others read from the origin 7 every 10 s up to 200 s, and from `back_s` on.
+    fn log_of_reads(back_s: i64) -> TestLog {
+        let mut log = TestLog::default();
+        for tens in 0..20 {
+            log.add_reader(file(1), 10 + 10 * tens);
+        }
+        for tens in 0..5 {
+            log.add_reader(file(1), back_s + 10 * tens);
+        }
+        log
+    }
+
+    /// Returns the state for the first hold of `log`, asked at `asked_s`.
+    fn state(log: &TestLog, asked_s: i64) -> (OriginState, usize) {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        history.origin_state(&history.holds[0], asked_s * 1000)
+    }
+
+    #[test]
+    fn origin_works_if_others_read_before_and_after() {
+        let mut log = log_of_reads(210);
+        log.add_failed_read(file(2), 205, "ada");
+        assert_eq!(state(&log, 211).0, OriginState::Unknown, "no read since");
+        assert_eq!(state(&log, 300), (OriginState::Works, 0));
+
+        log.add_failed_read(file(3), 206, "ada");
+        assert_eq!(state(&log, 300).0, OriginState::Unknown, "two failures");
+    }
+
+    #[test]
+    fn reads_far_from_a_hold_say_nothing_about_it() {
+        let mut log = log_of_reads(900);
+        log.add_failed_read(file(2), 500, "ada");
+        assert_eq!(state(&log, 1000).0, OriginState::Unknown);
+    }
+
+    #[test]
+    fn origin_fails_if_several_owners_get_nothing_between_two_reads() {
+        let mut log = log_of_reads(600);
+        for (number, owner) in [(2, "ada"), (3, "bob"), (4, "ada")] {
+            log.add_failed_read(file(number), 300 + i64::from(number), owner);
+        }
+        assert_eq!(state(&log, 303).0, OriginState::Unknown, "of two clusters");
+        assert_eq!(state(&log, 500), (OriginState::Fails, 0));
+        assert_eq!(state(&log, 615), (OriginState::Fails, 2), "it is back");
+
+        let mut of_one_owner = log_of_reads(600);
+        for number in 2..9 {
+            of_one_owner.add_failed_read(file(number), 300, "ada");
+        }
+        assert_eq!(state(&of_one_owner, 500).0, OriginState::Unknown);
+    }
+
+    #[test]
+    fn without_reads_three_owners_must_miss_files_of_a_directory() {
+        let mut log = TestLog::default();
+        for owner in ["ada", "bob", "cy", "dan"] {
+            log.add_failed_read(file(2), 300, owner);
+            log.add_failed_read(file(3), 300, owner);
+        }
+        assert_eq!(state(&log, 500).0, OriginState::Unknown, "plug-ins failed");
+    }
 }

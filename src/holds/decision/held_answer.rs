@@ -436,7 +436,11 @@ pub(crate) fn held_answer(
 ) -> HeldAnswer {
     if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
         let record = limits.rule(evidence.rule_key());
-        let firmness = rule_firmness(&rule, record, evidence.odds.later, settings);
+        let firmness = match evidence.origin_state {
+            // Others get what is there, so what this job names is not.
+            OriginState::Works => AnswerFirmness::Firm,
+            _ => rule_firmness(&rule, record, evidence.odds.later, settings),
+        };
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
         return HeldAnswer {
@@ -466,8 +470,8 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor and not about this pool, where missing files may come back by themselves,
 /// so it is probable. Outcomes are known only for owners who release jobs, so the record alone makes
-/// no answer firm: the odds `later` must be such that answers with them were right. A rule that raises a request is never firm, because
-/// what a job uses differs from run to run.
+/// no answer firm: the odds `later` must agree, and where they did, the rule must have been right. A
+/// rule that raises a request is never firm, because what a job uses differs from run to run.
 fn rule_firmness(
     rule: &HoldRule,
     record: Option<&RuleRecord>,
@@ -1033,6 +1037,25 @@ mod tests {
             ..missing
         };
         assert_eq!(answer(several), (HoldAction::Probe, None));
+    }
+
+    #[test]
+    fn file_that_is_missing_where_others_get_theirs_is_to_be_repaired() {
+        let missing = HeldEvidence {
+            rule: code_rule(13, 2),
+            ..evidence(0.7, 0.7)
+        };
+        assert_eq!(answer(missing), (HoldAction::Release, PROBABLE));
+        let others_read = HeldEvidence {
+            origin_state: OriginState::Works,
+            ..missing
+        };
+        assert_eq!(answer(others_read), (HoldAction::Fix, FIRM));
+        let read_by_others = HeldEvidence {
+            passed_since: true,
+            ..others_read
+        };
+        assert_ne!(answer(read_by_others).0, HoldAction::Fix);
     }
 
     #[test]
