@@ -5,7 +5,7 @@ use poolcast_base::output::columns_of;
 
 /// Returns the words of `reason` that identify the cause. `reason` must be a single line.
 pub(super) fn cause_words(reason: &str) -> String {
-    if let Some(words) = transfer_client_words(reason) {
+    if let Some(words) = transfer_client_words(reason).or_else(|| http_status_words(reason)) {
         return words;
     }
     let mut rest = reason;
@@ -62,15 +62,40 @@ fn transfer_client_words(reason: &str) -> Option<String> {
 
     // For a missing file the file is the cause; for other errors the origin is, which has many
     // files.
-    let place = if kind == "FileNotFound" {
-        address
-    } else {
-        let (scheme, path) = address.split_once("://")?;
-        let first = path.trim_start_matches('/').split('/').next()?;
-        &address
-            [..scheme.len() + 3 + (path.len() - path.trim_start_matches('/').len()) + first.len()]
+    let place = match kind {
+        "FileNotFound" => address,
+        _ => origin_of(address)?,
     };
     Some(format!("{kind}: {place}"))
+}
+
+/// Shortens a message of curl's transfer plug-in to the HTTP status and what it is about: the host for a
+/// fault of a server, or else the address. Words, such as the reason phrases of RFC 9110, tell causes
+/// apart where their numbers do not count.
+fn http_status_words(reason: &str) -> Option<String> {
+    let (_, rest) = reason.split_once("The requested URL returned error: ")?;
+    let (status, rest) = rest.split_once(" ( URL file = ")?;
+    let address = rest.split([' ', ')']).next()?;
+    let phrase = match status {
+        "401" => "Unauthorized",
+        "403" => "Forbidden",
+        "404" => "Not Found",
+        "410" => "Gone",
+        "408" | "429" | "500" | "502" | "503" | "504" => {
+            let (_, host) = origin_of(address)?.split_once("://")?;
+            return Some(format!("{status} from {host}"));
+        }
+        _ => return None,
+    };
+    Some(format!("{status} {phrase}: {address}"))
+}
+
+/// Returns the beginning of an address, up to its host or its first name.
+fn origin_of(address: &str) -> Option<&str> {
+    let (_, path) = address.split_once("://")?;
+    let name = path.trim_start_matches('/');
+    let after = name.find('/').map_or("", |at| &name[at..]);
+    address.strip_suffix(after)
 }
 
 /// Returns `FILE is missing` for `reading from file FILE: (errno 2) No such file or directory`.
@@ -206,6 +231,25 @@ mod tests {
         assert_eq!(
             cause_words(&reason("Specification.FileNotFound")),
             "FileNotFound: osdf:///facility/data/x.tar"
+        );
+    }
+
+    #[test]
+    fn http_statuses_are_different_causes() {
+        let reason = |status: &str| {
+            format!(
+                "Transfer input files failure at execution point slot1_2@localhost using protocol http. Details: The requested \
+                 URL returned error: {status} ( URL file = http://localhost:8000/in/ref2.fa )"
+            )
+        };
+        let missing = cause_words(&reason("404"));
+        assert_eq!(missing, "404 Not Found: http://localhost:8000/in/ref2.fa");
+        assert_eq!(fitting_cause(&missing, 33), "404 Not Found: .../in/ref2.fa");
+        assert_eq!(cause_words(&reason("503")), "503 from localhost:8000");
+        let unknown = cause_words(&reason("418"));
+        assert!(
+            unknown.starts_with("The requested URL returned error: 418"),
+            "{unknown}"
         );
     }
 
