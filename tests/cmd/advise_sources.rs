@@ -310,7 +310,7 @@ fn write_long_queue(path: &std::path::Path, jobs: u32, value_bytes: usize) {
     file.write_all(b"]\n").expect("written");
 }
 
-/// Asserts that advice on such a queue takes less than 300 MiB. Asserts nothing if GNU time is
+/// Asserts that advice on such a queue takes less than 200 MiB. Asserts nothing if GNU time is
 /// missing.
 fn assert_bounded_memory(jobs: u32, value_bytes: usize) {
     let place = Place::with_run();
@@ -321,7 +321,7 @@ fn assert_bounded_memory(jobs: u32, value_bytes: usize) {
     };
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("held jobs: "), "{outcome}");
-    assert!(used_mib < 300, "{jobs} jobs: {used_mib} MiB");
+    assert!(used_mib < 200, "{jobs} jobs: {used_mib} MiB");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_long_value_is_read_in_bounded_memory() {
 
 #[test]
 fn many_held_jobs_are_read_in_bounded_memory() {
-    assert_bounded_memory(300_000, 0);
+    assert_bounded_memory(100_000, 0);
 }
 
 #[test]
