@@ -583,6 +583,7 @@ mod tests {
             is_probe: true,
             recovered: 10,
             started_in_cluster: 0,
+            has_cluster_succeeded: true,
             origin_reads: 0,
             awaits_outcome: false,
             failed_just_now: false,

@@ -22,7 +22,7 @@ struct ClusterRun {
     started_ms: i64,
 }
 
-/// The good runs of all clusters with jobs that were held because their program could not be started.
+/// The good runs of all clusters with jobs that were held.
 #[derive(Debug)]
 pub(crate) struct ClusterRuns(HashMap<ClusterKey, Vec<ClusterRun>>);
 
@@ -31,7 +31,6 @@ impl ClusterRuns {
         let jobs = store.jobs();
         let clusters: HashSet<ClusterKey> = holds
             .iter()
-            .filter(|hold| hold.code == PROGRAM_NOT_STARTED)
             .map(|hold| jobs.cluster(hold.job as usize))
             .collect();
 

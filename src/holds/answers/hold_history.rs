@@ -1,7 +1,7 @@
 //! The holds of a log as evidence: by cause, what was known at any moment.
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
+use super::cluster_runs::ClusterRuns;
 use super::input_runs::{InputRun, input_runs};
 use super::origin_state::{OriginState, OriginStates};
 use super::past_hold::{PastHold, past_holds};
@@ -210,13 +210,9 @@ impl<'a> HoldHistory<'a> {
     }
 
     /// Returns the number of other jobs of the cluster that are known at `asked_ms` to have started
-    /// their program since it last failed in the cluster, and to have succeeded; 0 if hold `index` is
-    /// for another fault.
-    pub(crate) fn started_in_cluster(&self, index: usize, asked_ms: i64) -> usize {
+    /// their program since a job of the cluster last failed like hold `index`, and to have succeeded.
+    pub(crate) fn succeeded_in_cluster(&self, index: usize, asked_ms: i64) -> usize {
         let hold = &self.holds[index];
-        if hold.code != PROGRAM_NOT_STARTED {
-            return 0;
-        }
         let of_cluster = self.known_cause(CauseKind::ClusterReason, &hold.causes, asked_ms);
         let since_ms = of_cluster.last_failure_ms().unwrap_or(hold.hold_ms);
         let cluster = self.store.jobs().cluster(hold.job as usize);

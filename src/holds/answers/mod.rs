@@ -31,6 +31,7 @@ pub(crate) use answer_limits::{
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
 pub use cluster_runs::ClusterKey;
+pub(crate) use cluster_runs::PROGRAM_NOT_STARTED;
 pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };

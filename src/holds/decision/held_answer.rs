@@ -13,8 +13,8 @@ use super::cause_evidence::{
 use super::codes::{HoldRule, hold_rule, reason_names_file};
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, NamedFault, OriginState, PastHold, RecoveryRecord, RuleKey, RuleRecord,
-    TRANSFER_INPUT, ThingState,
+    LimitPair, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryRecord, RuleKey,
+    RuleRecord, TRANSFER_INPUT, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -85,8 +85,11 @@ pub struct HeldEvidence {
     /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
     /// held for it, or other jobs of the cluster that started the same program.
     pub recovered: usize,
-    /// The latter alone.
+    /// The latter alone; 0 if it was not the program that failed.
     pub started_in_cluster: usize,
+    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
+    /// the job has no further fault.
+    pub has_cluster_succeeded: bool,
     /// First runs of jobs that read files of its origin since the last failure there.
     pub origin_reads: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
@@ -310,9 +313,15 @@ pub(crate) fn held_evidence(
     let odds = model.odds(history, holds, asked_ms)?;
     let learned_age = LearnedAge::new(model, history, asked_ms);
     let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
+    let succeeded: Vec<usize> = holds
+        .iter()
+        .map(|&index| history.succeeded_in_cluster(index, asked_ms))
+        .collect();
+    let is_of_program = |index: usize| history.holds[index].code == PROGRAM_NOT_STARTED;
     let started: Vec<usize> = holds
         .iter()
-        .map(|&index| history.started_in_cluster(index, asked_ms))
+        .zip(&succeeded)
+        .map(|(&index, &succeeded)| if is_of_program(index) { succeeded } else { 0 })
         .collect();
     let kinds: Vec<CauseKind> = holds
         .iter()
@@ -345,6 +354,7 @@ pub(crate) fn held_evidence(
             cause: cause_key,
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
+            has_cluster_succeeded: succeeded[at] > 0,
             origin_reads: cause
                 .state
                 .map_or(reads_since, |state| state.reads_since.max(reads_since)),
@@ -533,11 +543,13 @@ fn success_answer(
         |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
     let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
     let is_passing = later >= PASSING_FROM;
+    let may_be_firm = evidence.has_cluster_succeeded;
     if is_passing && evidence.is_taught && reaches(limits.release.firm) {
-        return release(AnswerFirmness::Firm);
+        return release(release_firmness(may_be_firm));
     }
     if evidence.has_recovered() {
-        let firmness = recovery_firmness(limits.recovered, settings);
+        let is_sure = |record: RecoveryRecord| record.lower >= settings.precision;
+        let firmness = release_firmness(may_be_firm && limits.recovered.is_some_and(is_sure));
         return Some(HeldAnswer {
             is_recovered: true,
             ..HeldAnswer::new(HoldAction::Release, Some(firmness))
@@ -572,12 +584,12 @@ fn success_answer(
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Returns the certainty that earlier releases of jobs whose cause others got past have earned. Such a
-/// release is probable without a record.
-fn recovery_firmness(record: Option<RecoveryRecord>, settings: &AdviceConfig) -> AnswerFirmness {
-    match record {
-        Some(record) if record.lower >= settings.precision => AnswerFirmness::Firm,
-        _ => AnswerFirmness::Probable,
+/// Returns the certainty of a release that follows from limits or outcomes of other jobs.
+fn release_firmness(is_sure: bool) -> AnswerFirmness {
+    if is_sure {
+        AnswerFirmness::Firm
+    } else {
+        AnswerFirmness::Probable
     }
 }
 
@@ -702,6 +714,7 @@ mod tests {
             failed_just_now: false,
             recovered: 0,
             started_in_cluster: 0,
+            has_cluster_succeeded: true,
             origin_reads: 0,
             holds_for_code: 1,
             is_beyond_learned: false,
