@@ -123,11 +123,11 @@ mod tests {
         job(proc, &events)
     }
 
-    /// Returns the number of jobs that are known at `asked_s` to have started the program of the first
-    /// hold in the log of `jobs`.
+    /// Returns the number of jobs that are known at `asked_s` to have succeeded since the last failure
+    /// like the first hold in the log of `jobs`.
     fn count(jobs: &[Vec<JobEvent>], asked_s: i64) -> usize {
         let store = store_of(&jobs.concat());
-        HoldHistory::new(&store).started_in_cluster(0, asked_s * 1000)
+        HoldHistory::new(&store).succeeded_in_cluster(0, asked_s * 1000)
     }
 
     #[test]
@@ -146,7 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn other_faults_may_concern_the_job_alone() {
-        assert_eq!(count(&[held(0, 100, 12), ran(1, 110, 200, 0)], 300), 0);
+    fn successes_of_other_clusters_do_not_count() {
+        let mut jobs = vec![held(0, 100, 12), ran(1, 110, 200, 0)];
+        assert_eq!(count(&jobs, 300), 1);
+        for event in &mut jobs[1] {
+            event.cluster = 2;
+        }
+        assert_eq!(count(&jobs, 300), 0);
     }
 }

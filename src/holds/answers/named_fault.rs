@@ -1,4 +1,4 @@
-//! The fault that the hold reason of a failed transfer plug-in names.
+//! The fault that a hold reason names: that of a transfer plug-in, or of a policy.
 
 use std::collections::HashMap;
 
@@ -30,13 +30,16 @@ const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not
 /// Phrases that say that a server refuses to send or to take the file.
 const DENIED: [&str; 3] = ["401", "403", "permission denied"];
 
-/// What a transfer plug-in says is wrong.
+/// Codes of holds by the job's own policy and by the access point's.
+const POLICIES: [i32; 2] = [3, 26];
+
+/// What a transfer plug-in or a policy says is wrong.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum NamedFault {
-    /// Nothing that is known, or the plug-in says nothing.
+    /// Nothing that is known, or the reason does not say it.
     #[default]
     Unknown,
     /// A fault of a server or a network. It passes without a repair.
@@ -45,12 +48,14 @@ pub enum NamedFault {
     Missing,
     /// The server refuses the file to this owner.
     Denied,
+    /// The job used more memory than a policy allows.
+    Memory,
 }
 
 impl NamedFault {
-    /// Returns the fault that a template names. A plug-in may list several attempts, and then a fault
-    /// of the server explains the others.
-    fn of_template(template: &str) -> NamedFault {
+    /// Returns the fault that a plug-in names. It may list several attempts, and then a fault of the
+    /// server explains the others.
+    fn of_plugin(template: &str) -> NamedFault {
         let names = |phrases: &[&str]| phrases.iter().any(|phrase| template.contains(phrase));
         if names(&SERVER) {
             NamedFault::Server
@@ -63,13 +68,9 @@ impl NamedFault {
         }
     }
 
-    /// Returns the fault that the text of a hold reason names, if a plug-in failed.
+    /// Returns the fault that the text of a hold reason names.
     pub fn of_reason(code: i32, subcode: i32, reason: &str) -> NamedFault {
-        if is_plugin_transfer(code, subcode) {
-            NamedFault::of_template(&reason_template(reason.as_bytes()))
-        } else {
-            NamedFault::Unknown
-        }
+        TemplateFaults::new(&reason_template(reason.as_bytes())).of_code(code, subcode)
     }
 
     /// Returns true if the fault is one of the file, which stays if its server works.
@@ -81,11 +82,20 @@ impl NamedFault {
     /// its jobs, and others for files that a server in good order does not send.
     pub(super) fn of_file(self) -> u32 {
         match self {
-            NamedFault::Unknown | NamedFault::Server => 0,
+            NamedFault::Unknown | NamedFault::Server | NamedFault::Memory => 0,
             NamedFault::Missing => 1,
             NamedFault::Denied => 2,
         }
     }
+}
+
+/// Returns true if a policy says that a job used more memory than it may, as in the policies of the
+/// HTCondor manual and of access points.
+fn is_memory_excess(template: &str) -> bool {
+    template.contains("memory")
+        && ["exceed", "limit"]
+            .iter()
+            .any(|word| template.contains(word))
 }
 
 /// Returns true if a transfer of files by a plug-in failed.
@@ -93,26 +103,58 @@ pub(crate) fn is_plugin_transfer(code: i32, subcode: i32) -> bool {
     matches!(code, 12 | 13) && subcode >= 256
 }
 
+/// The faults that the template of a hold reason names.
+#[derive(Debug, Clone, Copy, Default)]
+struct TemplateFaults {
+    /// If a plug-in failed.
+    of_plugin: NamedFault,
+    /// If a policy held the job.
+    of_policy: NamedFault,
+}
+
+impl TemplateFaults {
+    fn new(template: &str) -> TemplateFaults {
+        let of_policy = if is_memory_excess(template) {
+            NamedFault::Memory
+        } else {
+            NamedFault::Unknown
+        };
+        TemplateFaults {
+            of_plugin: NamedFault::of_plugin(template),
+            of_policy,
+        }
+    }
+
+    /// Returns the fault that the template names in a hold with this code.
+    fn of_code(self, code: i32, subcode: i32) -> NamedFault {
+        if is_plugin_transfer(code, subcode) {
+            self.of_plugin
+        } else if POLICIES.contains(&code) {
+            self.of_policy
+        } else {
+            NamedFault::Unknown
+        }
+    }
+}
+
 /// The faults that the templates of one store name, by the hashes of the templates.
 #[derive(Debug)]
-pub(super) struct NamedFaults(HashMap<u32, NamedFault>);
+pub(super) struct NamedFaults(HashMap<u32, TemplateFaults>);
 
 impl NamedFaults {
     pub(super) fn new(store: &EventStore) -> NamedFaults {
         let templates = store.summary.reasons.iter();
         NamedFaults(
             templates
-                .map(|(hash, template)| (hash, NamedFault::of_template(template)))
+                .map(|(hash, template)| (hash, TemplateFaults::new(template)))
                 .collect(),
         )
     }
 
-    /// Returns the fault that the template with this hash names, if a plug-in failed.
+    /// Returns the fault that the template with this hash names in a hold with this code.
     pub(super) fn get(&self, code: i32, subcode: i32, template: u32) -> NamedFault {
-        let named = self.0.get(&template).copied();
-        named
-            .filter(|_| is_plugin_transfer(code, subcode))
-            .unwrap_or_default()
+        let faults = self.0.get(&template).copied().unwrap_or_default();
+        faults.of_code(code, subcode)
     }
 }
 
@@ -126,7 +168,7 @@ mod tests {
     fn reasons_of_plug_ins_name_faults() {
         let pelican = "transfer input files failure at execution point * using protocol osdf details pelican * error attempt * from * error";
         let end = "version * url file * exit * from *";
-        let of_pelican = |fault| NamedFault::of_template(&format!("{pelican} {fault} {end}"));
+        let of_pelican = |fault| NamedFault::of_plugin(&format!("{pelican} {fault} {end}"));
         for fault in [
             "error code * connection refused",
             "error code * request failed * status 504 * timed out",
@@ -145,13 +187,24 @@ mod tests {
             ("*", NamedFault::Unknown),
         ] {
             let template = format!("{http} {status} url file *");
-            assert_eq!(NamedFault::of_template(&template), fault, "{template}");
+            assert_eq!(NamedFault::of_plugin(&template), fault, "{template}");
         }
         for template in [
             "transfer input files failure at execution point * using protocol osdf details * server returned 503 * unavailable * url file *",
             "transfer input files failure at execution point * using protocol osdf details * connection reset by * while transferring * url file *",
         ] {
-            assert_eq!(NamedFault::of_template(template), NamedFault::Server);
+            assert_eq!(NamedFault::of_plugin(template), NamedFault::Server);
         }
+    }
+
+    /// The first reason is that of a real pool with such a policy, and the other one HTCondor's own.
+    #[test]
+    fn policies_name_memory() {
+        let reason = "Job exceeded its memory request: used 162 MB of 50";
+        assert_eq!(NamedFault::of_reason(26, 102, reason), NamedFault::Memory);
+        assert_eq!(NamedFault::of_reason(3, 0, reason), NamedFault::Memory);
+        assert_eq!(NamedFault::of_reason(1, 0, reason), NamedFault::Unknown);
+        let other = "The job exceeded allowed execute duration of 0+20:00:00";
+        assert_eq!(NamedFault::of_reason(26, 0, other), NamedFault::Unknown);
     }
 }

@@ -179,6 +179,7 @@ pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<Ho
             "the server refuses this file: renew the credential or ask for access, then release",
             Remedy::Look,
         ),
+        NamedFault::Memory => resource_rule(MEMORY),
         NamedFault::Server | NamedFault::Unknown => code_rule(code, subcode),
     }
 }
@@ -228,10 +229,13 @@ fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     }
 }
 
+/// Subcode of a hold because a job used more memory than it requested.
+const MEMORY: i32 = 102;
+
 /// Returns the answer for a job that used more than it requested.
 fn resource_rule(subcode: i32) -> Option<HoldRule> {
     match subcode {
-        102 => fix(
+        MEMORY => fix(
             "it used more memory than it requested, and will again: raise RequestMemory, then release",
             Remedy::RaiseMemory,
         ),

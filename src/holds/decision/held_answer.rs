@@ -1053,6 +1053,17 @@ mod tests {
     }
 
     #[test]
+    fn release_is_firm_only_if_a_job_of_the_cluster_succeeded() {
+        let sure = evidence(0.95, 0.95);
+        assert_eq!(answer(sure), (HoldAction::Release, FIRM));
+        let alone = HeldEvidence {
+            has_cluster_succeeded: false,
+            ..sure
+        };
+        assert_eq!(answer(alone), (HoldAction::Release, PROBABLE));
+    }
+
+    #[test]
     fn file_that_is_missing_where_others_get_theirs_is_to_be_repaired() {
         let missing = HeldEvidence {
             rule: code_rule(13, 2),
