@@ -19,6 +19,8 @@ const MIN_CLUSTERS_BETWEEN_READS: usize = 3;
 const MIN_FILES: usize = 2;
 /// Reads from which on jobs are known to read from a directory or server.
 const MIN_READS: usize = 5;
+/// Mean times between two reads without one from which on it is missed.
+const MISSED_AFTER: i64 = 3;
 /// Maximum number of reads since a failure that are counted.
 const MAX_READS: usize = 100;
 /// `ENOENT`: no such file or directory.
@@ -171,9 +173,12 @@ impl OriginReads {
         let previous_ms = before.iter().rfind(is_known).map(|read| read.read_ms);
         let next_ms = after.iter().find(is_known).map(|read| read.read_ms);
 
+        let from_ms = previous_ms.unwrap_or(hold.hold_ms);
         let until_ms = next_ms.unwrap_or(i64::MAX).min(asked_ms);
-        let failed = self.failed_between(previous_ms.unwrap_or(i64::MIN), until_ms);
-        if failed.owners.len() >= MIN_OWNERS_BETWEEN_READS
+        let mean_ms = (asked_ms - self.reads[0].read_ms) / known_reads as i64;
+        let failed = self.failed_between(from_ms, until_ms);
+        if until_ms - from_ms >= MISSED_AFTER * mean_ms
+            && failed.owners.len() >= MIN_OWNERS_BETWEEN_READS
             && failed.clusters.len() >= MIN_CLUSTERS_BETWEEN_READS
             && failed.files.len() >= MIN_FILES
         {
@@ -183,7 +188,6 @@ impl OriginReads {
 
         // One of the two reads must be as near as reads are to each other on the mean: an outage would have had
         // to begin or end in between.
-        let mean_ms = (asked_ms - self.reads[0].read_ms) / known_reads as i64;
         let is_near = |read_ms: i64| (hold.hold_ms - read_ms).abs() <= mean_ms;
         let is_between = previous_ms
             .zip(next_ms)
@@ -292,6 +296,15 @@ mod tests {
             of_one_owner.add_failed_read(file(number), 300, "ada");
         }
         assert_eq!(state(&of_one_owner, 500).0, OriginState::Unknown);
+    }
+
+    #[test]
+    fn failures_between_two_usual_reads_are_of_the_files() {
+        let mut log = log_of_reads(210);
+        for (number, owner) in [(2, "ada"), (3, "bob"), (4, "ada")] {
+            log.add_failed_read(file(number), 205, owner);
+        }
+        assert_eq!(state(&log, 300).0, OriginState::Unknown);
     }
 
     #[test]
