@@ -51,8 +51,7 @@ fn after_execution_point(reason: &str) -> &str {
 
 /// Shortens an error message of the Pelican transfer client to the kind of error and the address.
 fn transfer_client_words(reason: &str) -> Option<String> {
-    let (before, after) = reason.split_once("URL file = ")?;
-    let address = after.split([' ', ')']).next()?;
+    let (before, address) = split_at_address(reason)?;
     let (kind, _) = before.split_once(" Error: ").and_then(|(begin, rest)| {
         // The message begins with `Pelican Client Error`, and the kind of error comes after it.
         let begin = rest.split_once(" Error: ").map_or(begin, |(kind, _)| kind);
@@ -73,9 +72,9 @@ fn transfer_client_words(reason: &str) -> Option<String> {
 /// fault of a server, or else the address. Words, such as the reason phrases of RFC 9110, tell causes
 /// apart where their numbers do not count.
 fn http_status_words(reason: &str) -> Option<String> {
-    let (_, rest) = reason.split_once("The requested URL returned error: ")?;
-    let (status, rest) = rest.split_once(" ( URL file = ")?;
-    let address = rest.split([' ', ')']).next()?;
+    let (before, address) = split_at_address(reason)?;
+    let (_, status) = before.split_once("The requested URL returned error: ")?;
+    let status = status.strip_suffix(" ( ")?;
     let phrase = match status {
         "401" => "Unauthorized",
         "403" => "Forbidden",
@@ -88,6 +87,13 @@ fn http_status_words(reason: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("{status} {phrase}: {address}"))
+}
+
+/// Returns what a transfer plug-in says before it names the address, and the address.
+fn split_at_address(reason: &str) -> Option<(&str, &str)> {
+    let (before, after) = reason.split_once("URL file = ")?;
+    let address = after.split([' ', ')']).next()?;
+    Some((before, address))
 }
 
 /// Returns the beginning of an address, up to its host or its first name.

@@ -214,23 +214,17 @@ fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
 impl LimitPair {
     /// Moves the limits with `clamp` to the probabilities `firm` and `probable`.
     fn clamped(self, clamp: impl Fn(f64, f64) -> f64, firm: f64, probable: f64) -> LimitPair {
+        let move_limit = |limit: Option<AnswerThreshold>, to: f64| {
+            limit.map(|limit| AnswerThreshold {
+                probability: clamp(limit.probability, to),
+                ..limit
+            })
+        };
         LimitPair {
-            firm: clamped(self.firm, &clamp, firm),
-            probable: clamped(self.probable, &clamp, probable),
+            firm: move_limit(self.firm, firm),
+            probable: move_limit(self.probable, probable),
         }
     }
-}
-
-/// Moves `limit` with `clamp` to `probability`.
-fn clamped(
-    limit: Option<AnswerThreshold>,
-    clamp: impl Fn(f64, f64) -> f64,
-    probability: f64,
-) -> Option<AnswerThreshold> {
-    limit.map(|limit| AnswerThreshold {
-        probability: clamp(limit.probability, probability),
-        ..limit
-    })
 }
 
 /// What an answer says of a release.

@@ -27,26 +27,6 @@ pub(super) struct InputRun {
     pub(super) owner: u64,
 }
 
-/// Returns the first runs of jobs that read from the origins with these hashes for which `is_wanted` is true,
-/// each with one of them.
-pub(super) fn runs_of_origins(
-    store: &EventStore,
-    is_wanted: impl Fn(u32) -> bool + Sync,
-) -> Vec<(InputRun, u32)> {
-    let jobs = store.jobs();
-    let runs_of_job = |index: usize| -> Vec<(InputRun, u32)> {
-        let origins = jobs.inputs(index).map(|input| input.origin);
-        let mut read: Vec<u32> = origins.filter(|&origin| is_wanted(origin)).collect();
-        read.sort_unstable();
-        read.dedup();
-        let run = (!read.is_empty()).then(|| first_run(index, &jobs.get(index)));
-        let pair = |run| read.iter().map(move |&origin| (run, origin));
-        run.flatten().into_iter().flat_map(pair).collect()
-    };
-    jobs.map_ranges(|range| range.flat_map(runs_of_job).collect::<Vec<_>>())
-        .concat()
-}
-
 /// A run, and the index of a hold for what it read.
 pub(super) type RunOfHold = (InputRun, u32);
 
@@ -67,23 +47,28 @@ pub(super) fn input_runs(
         return Vec::new();
     }
 
+    let of_input = |input| hold_of_key.get(&key_of(input)).copied();
+    let mut runs = runs_that_read(store, of_input);
+    runs.retain(|(run, hold)| is_evidence(run, &holds[*hold as usize]));
+    runs
+}
+
+/// Returns the first runs of jobs, each with one of the different numbers that `of_input` gives to its inputs.
+pub(super) fn runs_that_read(
+    store: &EventStore,
+    of_input: impl Fn(InputFile) -> Option<u32> + Sync,
+) -> Vec<(InputRun, u32)> {
     let jobs = store.jobs();
-    let runs_of_job = |index: usize| -> Vec<RunOfHold> {
-        let keys = jobs.inputs(index).map(key_of);
-        let mut read: Vec<u32> = keys
-            .filter_map(|key| hold_of_key.get(&key).copied())
-            .collect();
+    let runs_of_job = |index: usize| -> Vec<(InputRun, u32)> {
+        let mut read: Vec<u32> = jobs.inputs(index).filter_map(&of_input).collect();
         if read.is_empty() {
             return Vec::new();
         }
         read.sort_unstable();
         read.dedup();
         let run = first_run(index, &jobs.get(index));
-        let pairs = run.into_iter().flat_map(|run| {
-            let read = read.iter().map(move |&hold| (run, hold));
-            read.filter(|(run, hold)| is_evidence(run, &holds[*hold as usize]))
-        });
-        pairs.collect()
+        let pairs = run.map(|run| read.into_iter().map(move |number| (run, number)));
+        pairs.into_iter().flatten().collect()
     };
     jobs.map_ranges(|range| range.flat_map(runs_of_job).collect::<Vec<_>>())
         .concat()

@@ -4,8 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::cause_kind::CauseKind;
-use super::input_runs::{TRANSFER_INPUT, runs_of_origins};
+use super::cluster_runs::ClusterKey;
+use super::input_runs::{TRANSFER_INPUT, runs_that_read};
 use super::past_hold::PastHold;
+use htcondor_eventlog::InputFile;
 use poolcast_events::EventStore;
 
 /// Owners whose files are missing in a directory at about the same time from which on the directory counts
@@ -42,8 +44,7 @@ pub enum OriginState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FailedRead {
     hold_ms: i64,
-    /// Access point and cluster of the job.
-    cluster: (u32, i32),
+    cluster: ClusterKey,
     owner: u64,
     file: u64,
 }
@@ -85,7 +86,11 @@ impl OriginStates {
                     file: hold.causes.get(CauseKind::File),
                 });
         }
-        for (run, origin) in runs_of_origins(store, |origin| origins.contains_key(&origin)) {
+        let of_input = |input: InputFile| {
+            let origin = input.origin;
+            origins.contains_key(&origin).then_some(origin)
+        };
+        for (run, origin) in runs_that_read(store, of_input) {
             origins.entry(origin).or_default().reads.push(Read {
                 read_ms: run.read_ms,
                 known_ms: run.known_ms,
@@ -221,7 +226,7 @@ impl OriginReads {
 /// The different jobs among failed transfers.
 #[derive(Debug, Default)]
 struct FailedJobs {
-    clusters: HashSet<(u32, i32)>,
+    clusters: HashSet<ClusterKey>,
     owners: HashSet<u64>,
     files: HashSet<u64>,
 }
@@ -237,7 +242,6 @@ fn names_input(hold: &PastHold) -> bool {
 mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
-    use htcondor_eventlog::InputFile;
     use test_stores::TestLog;
 
     fn file(file: u32) -> InputFile {

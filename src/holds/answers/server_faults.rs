@@ -22,7 +22,7 @@ struct OriginEvent {
 /// Corrects the faults that failed plug-ins name in `holds`, which are sorted by job and time.
 pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
     let mut failing_origins: HashSet<u32> = HashSet::new();
-    let mut lacked_files: HashSet<(u32, u32)> = HashSet::new();
+    let mut lacked_files: HashSet<(u32, u64)> = HashSet::new();
     for event in origin_events(store, holds) {
         let hold = &mut holds[event.hold];
         if hold.origin == 0 {
@@ -33,8 +33,7 @@ pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
             continue;
         }
 
-        let job = store.jobs().get(hold.job as usize);
-        let file = (hold.job, job.hold_facts(hold.cycle.hold).file);
+        let file = (hold.job, hold.causes.get(CauseKind::File));
         let fault = match hold.named_fault {
             NamedFault::Missing if failing_origins.contains(&hold.origin) => NamedFault::Server,
             NamedFault::Server if lacked_files.contains(&file) => NamedFault::Missing,
@@ -48,6 +47,7 @@ pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
         }
         if fault != hold.named_fault {
             hold.named_fault = fault;
+            let job = store.jobs().get(hold.job as usize);
             hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
         }
     }

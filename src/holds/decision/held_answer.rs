@@ -317,16 +317,10 @@ pub(crate) fn held_evidence(
         .iter()
         .map(|&index| history.succeeded_in_cluster(index, asked_ms))
         .collect();
-    let is_of_program = |index: usize| history.holds[index].code == PROGRAM_NOT_STARTED;
-    let started: Vec<usize> = holds
-        .iter()
-        .zip(&succeeded)
-        .map(|(&index, &succeeded)| if is_of_program(index) { succeeded } else { 0 })
-        .collect();
     let kinds: Vec<CauseKind> = holds
         .iter()
-        .zip(&started)
-        .map(|(&index, &started)| asked_kind(history, index, started, asked_ms))
+        .zip(&succeeded)
+        .map(|(&index, &succeeded)| asked_kind(history, index, succeeded, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
@@ -336,7 +330,7 @@ pub(crate) fn held_evidence(
         let cause = &causes[&cause_key];
         let is_taught = is_taught(history, hold, asked_ms);
         let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
-        let started_in_cluster = started[at];
+        let started_in_cluster = started_in_cluster(hold, succeeded[at]);
         evidence.push(HeldEvidence {
             hold: index,
             code: (hold.code, hold.subcode),
@@ -373,14 +367,29 @@ pub(crate) fn held_evidence(
     })
 }
 
-/// Returns the kind of cause that an answer about hold `index` is for. Where `started` other jobs of
-/// its cluster started the program, it needs no probe of the same program in other clusters. Where
-/// others got its input file, it needs none of other files of the origin.
-fn asked_kind(history: &HoldHistory<'_>, index: usize, started: usize, asked_ms: i64) -> CauseKind {
-    if started >= RECOVERED_WITHOUT_ODDS {
+/// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,
+/// if it is held for that, and else none.
+fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
+    if hold.code == PROGRAM_NOT_STARTED {
+        succeeded
+    } else {
+        0
+    }
+}
+
+/// Returns the kind of cause that an answer about hold `index` is for, of whose cluster `succeeded` other
+/// jobs succeeded. Where these started the program, it needs no probe of the same program in other
+/// clusters. Where others got its input file, it needs none of other files of the origin.
+fn asked_kind(
+    history: &HoldHistory<'_>,
+    index: usize,
+    succeeded: usize,
+    asked_ms: i64,
+) -> CauseKind {
+    let hold = &history.holds[index];
+    if started_in_cluster(hold, succeeded) >= RECOVERED_WITHOUT_ODDS {
         return CauseKind::ClusterReason;
     }
-    let hold = &history.holds[index];
     let kind = probe_kind(hold);
     if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
         return kind;
