@@ -120,6 +120,15 @@ impl TestLog {
         });
     }
 
+    /// Makes the job that was added last, which has no ad, a further job of `cluster`.
+    pub fn move_last_job_to(&mut self, cluster: i32) {
+        let last = self.jobs;
+        for event in self.events.iter_mut().filter(|event| event.cluster == last) {
+            event.cluster = cluster;
+            event.proc = last;
+        }
+    }
+
     /// Returns the store of the log.
     pub fn store(&self) -> EventStore {
         store_with_ads(&self.events, &self.ads)

@@ -1,11 +1,13 @@
 //! Successes of the other jobs of a cluster. All jobs of a cluster have one program, so a success shows
 //! that it can be started.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::cause_kind::CauseKind;
 use super::past_hold::PastHold;
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_events::{EventStore, JobHistory};
+use poolcast_tensors::NO_KEY;
 
 /// Code of holds because the program could not be started.
 pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
@@ -17,9 +19,11 @@ pub type ClusterKey = (u32, i32);
 
 /// A run that succeeded. Sorts by the time at which that was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct ClusterRun {
-    known_ms: i64,
-    started_ms: i64,
+pub(super) struct ClusterRun {
+    pub(super) known_ms: i64,
+    pub(super) started_ms: i64,
+    /// Index of the job.
+    pub(super) job: u32,
 }
 
 /// The good runs of all clusters with jobs that were held.
@@ -37,7 +41,8 @@ impl ClusterRuns {
         let found = jobs.map_ranges(|range| {
             let mut found: Vec<(ClusterKey, ClusterRun)> = Vec::new();
             for job in range.filter(|&job| clusters.contains(&jobs.cluster(job))) {
-                found.extend(good_run(&jobs.history(job)).map(|run| (jobs.cluster(job), run)));
+                let run = good_run(job as u32, &jobs.history(job));
+                found.extend(run.map(|run| (jobs.cluster(job), run)));
             }
             found
         });
@@ -49,6 +54,30 @@ impl ClusterRuns {
             of_cluster.sort_unstable();
         }
         ClusterRuns(runs)
+    }
+
+    /// Returns the runs that started a program which jobs of their cluster in `holds` could not start,
+    /// each with the index of a hold for each cause of kind `kind`. The machine decides whether a program
+    /// starts, so these jobs would have started, too.
+    pub(super) fn of_started_programs(
+        &self,
+        store: &EventStore,
+        holds: &[PastHold],
+        kind: CauseKind,
+    ) -> Vec<(ClusterRun, u32)> {
+        let mut hold_of_cause: BTreeMap<(ClusterKey, u64), u32> = BTreeMap::new();
+        for (hold, index) in holds.iter().zip(0..) {
+            let key = hold.causes.get(kind);
+            if hold.code == PROGRAM_NOT_STARTED && key != NO_KEY {
+                let cluster = store.jobs().cluster(hold.job as usize);
+                hold_of_cause.insert((cluster, key), index);
+            }
+        }
+        let runs_of = |((cluster, _), index): (&(ClusterKey, u64), &u32)| {
+            let runs = self.0.get(cluster).into_iter().flatten();
+            runs.map(|run| (*run, *index)).collect::<Vec<_>>()
+        };
+        hold_of_cause.iter().flat_map(runs_of).collect()
     }
 
     /// Returns the number of jobs of `cluster` that are known at `asked_ms` to have succeeded in runs
@@ -68,7 +97,7 @@ impl ClusterRuns {
 
 /// Returns the run of a job that ended well, if there was one. A job that failed later may share that
 /// fault with the held one.
-fn good_run(history: &JobHistory<'_>) -> Option<ClusterRun> {
+fn good_run(job: u32, history: &JobHistory<'_>) -> Option<ClusterRun> {
     let is_good = |at: usize| {
         history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
     };
@@ -77,6 +106,7 @@ fn good_run(history: &JobHistory<'_>) -> Option<ClusterRun> {
     Some(ClusterRun {
         known_ms: history.time_ms[end],
         started_ms: history.time_ms[start],
+        job,
     })
 }
 
@@ -137,6 +167,20 @@ mod tests {
         assert_eq!(asked, [0, 1, 2]);
         jobs.push(held(3, 115, 6));
         assert_eq!(count(&jobs, 300), 1, "the other one began before");
+    }
+
+    #[test]
+    fn start_of_the_program_stands_for_those_that_could_not_start_it() {
+        let lent = |hold_code| {
+            let jobs = [held(0, 100, hold_code), ran(1, 110, 200, 0)];
+            let store = store_of(&jobs.concat());
+            let history = HoldHistory::new(&store);
+            let lent = history.lent(CauseKind::ClusterReason, &history.holds[0].causes);
+            let successes = lent.iter().filter(|lent| lent.outcome.is_success());
+            successes.map(|lent| lent.at_ms).collect::<Vec<_>>()
+        };
+        assert_eq!(lent(PROGRAM_NOT_STARTED), [110_000]);
+        assert!(lent(12).is_empty());
     }
 
     #[test]

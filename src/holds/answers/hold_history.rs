@@ -1,7 +1,7 @@
 //! The holds of a log as evidence: by cause, what was known at any moment.
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::cluster_runs::ClusterRuns;
+use super::cluster_runs::{ClusterRun, ClusterRuns};
 use super::input_runs::{InputRun, input_runs};
 use super::origin_state::{OriginState, OriginStates};
 use super::past_hold::{PastHold, past_holds};
@@ -106,10 +106,10 @@ impl<'a> HoldHistory<'a> {
         let (pool, mut holds) =
             rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
         correct_named_faults(store, &mut holds);
-        let causes = map_items(&CauseKind::ALL, |&kind| {
-            CauseIndex::new(store, &holds, kind)
-        });
         let cluster_runs = ClusterRuns::new(store, &holds);
+        let causes = map_items(&CauseKind::ALL, |&kind| {
+            CauseIndex::new(store, &holds, kind, &cluster_runs)
+        });
         let origins = OriginStates::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
             .iter()
@@ -234,7 +234,12 @@ impl<'a> HoldHistory<'a> {
 }
 
 impl CauseIndex {
-    fn new(store: &EventStore, holds: &[PastHold], kind: CauseKind) -> CauseIndex {
+    fn new(
+        store: &EventStore,
+        holds: &[PastHold],
+        kind: CauseKind,
+        cluster_runs: &ClusterRuns,
+    ) -> CauseIndex {
         let (groups, group_of) =
             KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
         let mut held = Vec::with_capacity(holds.len());
@@ -261,6 +266,15 @@ impl CauseIndex {
             } else {
                 reads.push((pass_of_run(&run), index));
             }
+        }
+
+        if matches!(kind, CauseKind::File | CauseKind::ClusterReason) {
+            let started = cluster_runs.of_started_programs(store, holds, kind);
+            lent.extend(
+                started
+                    .iter()
+                    .map(|(run, index)| (lent_by_start(run), *index)),
+            );
         }
 
         let count = groups.count();
@@ -326,6 +340,15 @@ fn pass_of_run(run: &InputRun) -> Pass {
         known_ms: run.known_ms,
         released_ms: run.read_ms,
         owner: run.owner,
+    }
+}
+
+/// Returns the outcome that `run` lends to the holds of its cluster because the program did not start.
+fn lent_by_start(run: &ClusterRun) -> LentOutcome {
+    LentOutcome {
+        at_ms: run.started_ms,
+        outcome: DatedOutcome::new(run.known_ms, true),
+        job: run.job,
     }
 }
 

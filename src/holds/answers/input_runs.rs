@@ -1,9 +1,10 @@
 //! First runs of jobs that read what others are held for. A run begins once all input files of the job
 //! have arrived, so it shows that the file can be read again, or that its origin answers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
+use super::cluster_runs::ClusterKey;
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
@@ -14,8 +15,12 @@ pub const TRANSFER_INPUT: i32 = 13;
 /// Subcodes for a file that its owner may not read: `EPERM` and `EACCES`. Others may.
 const NOT_PERMITTED: [i32; 2] = [1, 13];
 
+/// Minimum number of jobs of a cluster that failed to read a file, for each job that started in between, if
+/// all jobs of the cluster are to read it. A server that fails for hours may answer some.
+const FAILURES_PER_RUN: usize = 10;
+
 /// The first run of a job that was not held before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputRun {
     /// Earliest time at which its input files were read, epoch ms.
     pub(super) read_ms: i64,
@@ -49,11 +54,13 @@ pub(super) fn input_runs(
 
     let of_input = |input| hold_of_key.get(&key_of(input)).copied();
     let mut runs = runs_that_read(store, of_input);
+    runs.extend(runs_that_read_shared(store, holds, of_input));
     runs.retain(|(run, hold)| is_evidence(run, &holds[*hold as usize]));
     runs
 }
 
-/// Returns the first runs of jobs, each with one of the different numbers that `of_input` gives to its inputs.
+/// Returns the first runs of jobs, each with one of the different numbers that `of_input` gives to the inputs
+/// that its ads list.
 pub(super) fn runs_that_read(
     store: &EventStore,
     of_input: impl Fn(InputFile) -> Option<u32> + Sync,
@@ -72,6 +79,105 @@ pub(super) fn runs_that_read(
     };
     jobs.map_ranges(|range| range.flat_map(runs_of_job).collect::<Vec<_>>())
         .concat()
+}
+
+/// Returns the first runs of jobs whose ads list no input, each with one of the different numbers that
+/// `of_input` gives to the files that all jobs of the cluster read. Two jobs of a cluster that fail to read
+/// one file show that the cluster shares it, unless other jobs of the cluster started in between.
+fn runs_that_read_shared(
+    store: &EventStore,
+    holds: &[PastHold],
+    of_input: impl Fn(InputFile) -> Option<u32>,
+) -> Vec<(InputRun, u32)> {
+    let shared = shared_files(store, holds, of_input);
+    let clusters: HashSet<ClusterKey> = shared.keys().map(|(cluster, _)| *cluster).collect();
+    let runs = unlisted_runs(store, &clusters);
+    let mut found = Vec::new();
+    for ((cluster, number), failed_ms) in shared {
+        let of_cluster = runs.get(&cluster).map_or(&[][..], Vec::as_slice);
+        let reads = runs_after_failures(of_cluster, &failed_ms);
+        found.extend(reads.map(|run| (run, number)));
+    }
+    found
+}
+
+/// Returns the times at which jobs of a cluster, whose ads list no input, failed first to read a file with a
+/// number, in order; without files that only one job failed to read.
+fn shared_files(
+    store: &EventStore,
+    holds: &[PastHold],
+    of_input: impl Fn(InputFile) -> Option<u32>,
+) -> BTreeMap<(ClusterKey, u32), Vec<i64>> {
+    let jobs = store.jobs();
+    let mut failed: BTreeMap<(ClusterKey, InputFile), BTreeMap<u32, i64>> = BTreeMap::new();
+    for hold in holds.iter().filter(|hold| hold.code == TRANSFER_INPUT) {
+        let index = hold.job as usize;
+        let facts = jobs.get(index).hold_facts(hold.cycle.hold);
+        if facts.file == 0 || jobs.inputs(index).next().is_some() {
+            continue;
+        }
+        let input = InputFile {
+            file: facts.file,
+            origin: facts.origin,
+        };
+        let of_file = failed.entry((jobs.cluster(index), input)).or_default();
+        of_file.entry(hold.job).or_insert(hold.hold_ms);
+    }
+
+    let mut shared: BTreeMap<(ClusterKey, u32), Vec<i64>> = BTreeMap::new();
+    for ((cluster, input), jobs) in failed {
+        if let Some(number) = of_input(input).filter(|_| jobs.len() > 1) {
+            let failed_ms = shared.entry((cluster, number)).or_default();
+            failed_ms.extend(jobs.into_values());
+            failed_ms.sort_unstable();
+        }
+    }
+    shared
+}
+
+/// Returns the first runs of the jobs of `clusters` whose ads list no input, by the time of the read.
+fn unlisted_runs(
+    store: &EventStore,
+    clusters: &HashSet<ClusterKey>,
+) -> HashMap<ClusterKey, Vec<InputRun>> {
+    let jobs = store.jobs();
+    let run_of = |index: usize| {
+        let cluster = Some(jobs.cluster(index)).filter(|cluster| clusters.contains(cluster))?;
+        let is_listed = jobs.inputs(index).next().is_some();
+        let run = (!is_listed).then(|| first_run(index, &jobs.get(index)))??;
+        Some((cluster, run))
+    };
+    let found = jobs.map_ranges(|range| range.filter_map(run_of).collect::<Vec<_>>());
+    let mut runs: HashMap<ClusterKey, Vec<InputRun>> = HashMap::new();
+    for (cluster, run) in found.into_iter().flatten() {
+        runs.entry(cluster).or_default().push(run);
+    }
+    for of_cluster in runs.values_mut() {
+        of_cluster.sort_unstable();
+    }
+    runs
+}
+
+/// Returns those of the `runs` of a cluster, in order, by whose time two jobs had failed to read a file, at
+/// the times `failed_ms`, and hardly any job had started between the first and the last of these failures.
+fn runs_after_failures<'a>(
+    runs: &'a [InputRun],
+    failed_ms: &'a [i64],
+) -> impl Iterator<Item = InputRun> + use<'a> {
+    let mut failures = 0;
+    // Runs that began after the first failure, and those of them that began before the last one.
+    let (mut since_first, mut between) = (0, 0);
+    runs.iter().copied().filter(move |run| {
+        while failed_ms
+            .get(failures)
+            .is_some_and(|&at_ms| at_ms < run.read_ms)
+        {
+            failures += 1;
+            between = since_first;
+        }
+        since_first += usize::from(failures > 0);
+        failures > 1 && between * FAILURES_PER_RUN <= failures
+    })
 }
 
 /// Returns the last of the holds for each key of kind `kind`, if a transfer of input failed.
@@ -180,6 +286,48 @@ mod tests {
         log.add_ad(failed, vec![file(7)]);
         assert_eq!(runs(&log, 129), (0, 0));
         assert_eq!(runs(&log, 130), (1, 1));
+    }
+
+    /// Adds a job of `cluster` without an ad, which reads its input at `read_s` and is never held.
+    fn add_run(log: &mut TestLog, cluster: i32, read_s: i64) {
+        log.add(&[
+            (0, SUBMIT, 0),
+            (read_s, FILE_TRANSFER, 0),
+            (read_s + 2, EXECUTE, 0),
+        ]);
+        log.move_last_job_to(cluster);
+    }
+
+    /// Returns the log of a cluster of which two jobs fail to read the file 7.
+    fn cluster_with_failures() -> (TestLog, i32) {
+        let mut log = TestLog::default();
+        let cluster = log.add_held(7, 100);
+        log.add_held(7, 110);
+        log.move_last_job_to(cluster);
+        (log, cluster)
+    }
+
+    #[test]
+    fn jobs_of_a_cluster_share_the_file_that_two_of_them_failed_to_read() {
+        let (mut log, cluster) = cluster_with_failures();
+        add_run(&mut log, cluster, 90);
+        add_run(&mut log, cluster, 120);
+        add_run(&mut log, cluster + 9, 130);
+        assert_eq!(runs(&log, 121), (0, 0), "the run has not begun");
+        assert_eq!(runs(&log, 200), (1, 1));
+    }
+
+    #[test]
+    fn jobs_of_a_cluster_that_start_between_its_failures_read_other_files() {
+        let (mut log, cluster) = cluster_with_failures();
+        add_run(&mut log, cluster, 105);
+        add_run(&mut log, cluster, 120);
+        assert_eq!(runs(&log, 200), (0, 0));
+
+        let mut one_failed = TestLog::default();
+        let cluster = one_failed.add_held(7, 100);
+        add_run(&mut one_failed, cluster, 120);
+        assert_eq!(runs(&one_failed, 200), (0, 0));
     }
 
     #[test]
