@@ -208,7 +208,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             "files of several owners did not arrive from its directory or server, which more likely fails than the path is wrong"
                 .to_owned(),
         ),
-        HoldAction::Later if evidence.named_fault == NamedFault::Server => Some(
+        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Server => Some(
             "the reason, or that of other jobs, names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
@@ -268,6 +268,11 @@ pub fn lack_words() -> String {
     format!(
         "fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this owner for this code are known: too few to advise a release"
     )
+}
+
+/// States that releases of the job itself did not help.
+pub(super) fn repeated_words() -> &'static str {
+    "it was released several times, and held again for the same reason each time"
 }
 
 /// States that others get their files where the file of the job is missing.
@@ -426,7 +431,7 @@ pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_holds::answers::{HeldOdds, ThingKind};
+    use poolcast_holds::answers::{HeldOdds, RecoveryKey, RuleKey, ThingKind};
     use poolcast_holds::config::AdviceCost;
 
     const SETTINGS: AdviceConfig = AdviceConfig {
@@ -562,7 +567,11 @@ mod tests {
     fn reasons_of_an_answer_have_the_bound_and_what_is_unknown() {
         let evidence = HeldEvidence {
             hold: 0,
-            code: (12, 2),
+            rule_key: RuleKey {
+                code: (12, 2),
+                named_fault: NamedFault::Unknown,
+                is_repeated: false,
+            },
             odds: HeldOdds {
                 now: 0.4,
                 uncalibrated: 0.4,
@@ -576,7 +585,6 @@ mod tests {
             held_for_cause: 1,
             best_of_cause: 0.4,
             is_new_cause: false,
-            named_fault: NamedFault::Unknown,
             has_outcomes_of_reason: true,
             origin_state: OriginState::Unknown,
             cause: (0, 0),
@@ -619,6 +627,10 @@ mod tests {
         assert!(!reasons(&of_one).contains("confidence"));
         let with_record = AnswerNotes {
             recovered: Some(RecoveryRecord {
+                key: RecoveryKey {
+                    code: (12, 2),
+                    has_cluster_succeeded: true,
+                },
                 releases: 1_200,
                 successes: 1_100,
                 lower: 0.9,

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
-    decide_by_answer, decide_by_probability, decide_by_record, origin_works_words,
+    decide_by_answer, decide_by_probability, decide_by_record, origin_works_words, repeated_words,
     similar_holds_words,
 };
 use super::held_ids::HeldId;
@@ -308,12 +308,14 @@ impl HoldJudge<'_> {
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
             let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
             judgement.decision.firmness = answer.firmness;
-            if evidence.origin_state == OriginState::Works {
-                judgement
-                    .decision
-                    .reasons
-                    .push(origin_works_words().to_owned());
-            }
+            let works = evidence.origin_state == OriginState::Works;
+            let is_repeated = rule.expects_failure() && evidence.rule_key.is_repeated;
+            let further = [
+                works.then(origin_works_words),
+                is_repeated.then(repeated_words),
+            ];
+            let reasons = further.into_iter().flatten().map(str::to_owned);
+            judgement.decision.reasons.extend(reasons);
             return Some(judgement);
         }
         let notes = AnswerNotes {

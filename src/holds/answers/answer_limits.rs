@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::named_fault::NamedFault;
+use super::past_hold::PastHold;
 use crate::training::{AnswerThreshold, wilson_bound};
 
 /// Quantile of the normal distribution for a one-sided 90 % bound.
@@ -54,6 +55,7 @@ pub(crate) struct SettledRule {
 /// An earlier release because other jobs got past the cause, whose outcome is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRelease {
+    pub(crate) key: RecoveryKey,
     /// Index of the moment at which it was advised.
     pub(crate) moment: u32,
     pub(crate) is_success: bool,
@@ -88,6 +90,19 @@ pub struct RuleKey {
     pub code: (i32, i32),
     /// The fault that the hold reason names.
     pub named_fault: NamedFault,
+    /// True if the job was released several times before, and held again for the same reason.
+    pub is_repeated: bool,
+}
+
+impl RuleKey {
+    /// Returns the key of `hold`.
+    pub(crate) fn of(hold: &PastHold) -> RuleKey {
+        RuleKey {
+            code: (hold.code, hold.subcode),
+            named_fault: hold.named_fault,
+            is_repeated: hold.is_repeated(),
+        }
+    }
 }
 
 /// The earlier answers of one rule.
@@ -129,9 +144,21 @@ impl RuleRecord {
     }
 }
 
+/// The releases, because other jobs got past the cause, that are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RecoveryKey {
+    /// Code and subcode of the hold.
+    pub code: (i32, i32),
+    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
+    /// the job has no further fault.
+    pub has_cluster_succeeded: bool,
+}
+
 /// The earlier releases because other jobs got past the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryRecord {
+    /// The releases that are counted.
+    pub key: RecoveryKey,
     /// Releases whose outcome is known.
     pub releases: usize,
     /// Successes among them.
@@ -151,9 +178,8 @@ pub struct AnswerLimits {
     pub later: LimitPair,
     /// Rules with enough known answers.
     pub rules: Vec<RuleRecord>,
-    /// Releases because other jobs got past the cause, if enough of their outcomes are known.
-    #[serde(default)]
-    pub recovered: Option<RecoveryRecord>,
+    /// Releases because other jobs got past the cause, where enough of their outcomes are known.
+    pub recovered: Vec<RecoveryRecord>,
 }
 
 impl AnswerLimits {
@@ -172,13 +198,18 @@ impl AnswerLimits {
             fix: fix.clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
             later: later.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
             rules: rule_records(&settled.rules),
-            recovered: recovery_record(&settled.recovered),
+            recovered: recovery_records(&settled.recovered),
         }
     }
 
     /// Returns the record of the rule for the holds of `key`, if enough of its answers are known.
     pub fn rule(&self, key: RuleKey) -> Option<&RuleRecord> {
         self.rules.iter().find(|record| record.key == key)
+    }
+
+    /// Returns the record of the releases of `key`, if enough of their outcomes are known.
+    pub fn recovery(&self, key: RecoveryKey) -> Option<&RecoveryRecord> {
+        self.recovered.iter().find(|record| record.key == key)
     }
 }
 
@@ -199,16 +230,24 @@ fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
     records.into_values().filter(is_known).collect()
 }
 
-fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
-    let mut shares = GroupShares::default();
+/// Returns the records of the releases with enough known outcomes, in order of their keys.
+fn recovery_records(settled: &[SettledRelease]) -> Vec<RecoveryRecord> {
+    let mut by_key: BTreeMap<RecoveryKey, GroupShares> = BTreeMap::new();
     for release in settled {
+        let shares = by_key.entry(release.key).or_default();
         shares.add(release.moment, release.is_success);
     }
-    (shares.answers >= MIN_ANSWERS).then(|| RecoveryRecord {
-        releases: shares.answers,
-        successes: shares.right,
-        lower: shares.lower_bound(),
-    })
+    let known = by_key
+        .into_iter()
+        .filter(|(_, shares)| shares.answers >= MIN_ANSWERS);
+    known
+        .map(|(key, shares)| RecoveryRecord {
+            key,
+            releases: shares.answers,
+            successes: shares.right,
+            lower: shares.lower_bound(),
+        })
+        .collect()
 }
 
 impl LimitPair {
@@ -413,8 +452,14 @@ mod tests {
 
     #[test]
     fn releases_after_others_got_past_have_a_record() {
+        let key = |code, has_cluster_succeeded| RecoveryKey {
+            code,
+            has_cluster_succeeded,
+        };
+        let asked = key((13, 2), true);
         let record = |count: u32, is_success: fn(u32) -> bool| {
             let recovered = (0..count).map(|at| SettledRelease {
+                key: asked,
                 moment: at / 10,
                 is_success: is_success(at),
             });
@@ -422,7 +467,10 @@ mod tests {
                 recovered: recovered.collect(),
                 ..SettledRecord::default()
             };
-            AnswerLimits::find(&settled, 0.9, 0.75).recovered
+            let limits = AnswerLimits::find(&settled, 0.9, 0.75);
+            assert_eq!(limits.recovery(key((13, 2), false)), None);
+            assert_eq!(limits.recovery(key((12, 2), true)), None);
+            limits.recovery(asked).copied()
         };
         assert_eq!(record(19, |_| true), None, "too few");
         let lower = |record: Option<RecoveryRecord>| record.expect("a record").lower;
@@ -440,6 +488,7 @@ mod tests {
         RuleKey {
             code,
             named_fault: NamedFault::Unknown,
+            is_repeated: false,
         }
     }
 
@@ -477,6 +526,11 @@ mod tests {
             ..key((13, 2))
         };
         assert_eq!(limits.rule(other_fault), None);
+        let repeated = RuleKey {
+            is_repeated: true,
+            ..key((13, 2))
+        };
+        assert_eq!(limits.rule(repeated), None);
     }
 
     #[test]

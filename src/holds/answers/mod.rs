@@ -24,7 +24,9 @@ mod thing_state;
 
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
-pub use answer_limits::{AnswerLimits, LimitPair, RecoveryRecord, RuleKey, RuleRecord};
+pub use answer_limits::{
+    AnswerLimits, LimitPair, RecoveryKey, RecoveryRecord, RuleKey, RuleRecord,
+};
 pub(crate) use answer_limits::{
     GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::cause_kind::CauseKeys;
+use super::cause_kind::{CauseKeys, CauseKind};
 use super::named_fault::{NamedFault, NamedFaults};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::DecidedBy;
@@ -15,6 +15,9 @@ use poolcast_tensors::{
 /// Number of releases, the one that ends the hold included, within which a success shows that the
 /// fault passes by itself.
 const RELEASES_UNTIL_PASSED: usize = 3;
+
+/// Minimum number of releases, each followed by a hold for the same reason, that show a fault which stays.
+const FAILED_RELEASES: u32 = 2;
 
 /// One hold of a job.
 #[derive(Debug, Clone)]
@@ -52,12 +55,20 @@ pub(crate) struct PastHold {
     removed_ms: Option<i64>,
     /// Earlier holds of the job for the same code and subcode.
     pub(crate) earlier_for_code: u32,
+    /// Earlier holds of the job for the same reason.
+    pub(crate) earlier_for_reason: u32,
     /// Releases of earlier holds of the job, and how many of them a policy made.
     pub(crate) earlier_releases: u32,
     pub(crate) earlier_automatic: u32,
 }
 
 impl PastHold {
+    /// Returns true if the job was released so often before, and held again for the same reason, that
+    /// its fault stays.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.earlier_for_reason >= FAILED_RELEASES
+    }
+
     /// Returns true if the job is held at `time_ms`.
     pub(crate) fn lasts_at(&self, time_ms: i64) -> bool {
         self.hold_ms <= time_ms && self.end_ms.is_none_or(|end_ms| time_ms < end_ms)
@@ -128,7 +139,10 @@ fn holds_of_job(
                 .iter()
                 .any(|gap| gap.is_between(hold_ms, outcome.decided_ms()))
         };
+        let causes = CauseKeys::new(job, cycle.hold, named_fault);
         let of_code = |hold: &&PastHold| (hold.code, hold.subcode) == (code, subcode);
+        let reason = causes.get(CauseKind::ClusterReason);
+        let of_reason = |hold: &&PastHold| hold.causes.get(CauseKind::ClusterReason) == reason;
         holds.push(PastHold {
             job: index,
             cycle: *cycle,
@@ -146,10 +160,11 @@ fn holds_of_job(
             outcome: dated_outcome(job, cycle),
             is_repaired: is_repaired_success(job, cycle),
             next_run: next_run_outcome(history, cycle).filter(is_seen),
-            causes: CauseKeys::new(job, cycle.hold, named_fault),
+            causes,
             next_outcomes: outcomes_of(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
             earlier_for_code: holds.iter().filter(of_code).count() as u32,
+            earlier_for_reason: holds.iter().filter(of_reason).count() as u32,
             earlier_releases: holds
                 .iter()
                 .filter(|hold| hold.release_ms.is_some())
@@ -237,5 +252,24 @@ mod tests {
         assert_eq!(passes(&removed, 50), Some(false));
         assert_eq!(passes(&removed, 49), None);
         assert_eq!(passes(&[], 99), None);
+    }
+
+    #[test]
+    fn two_failed_releases_for_one_reason_make_a_repeated_hold() {
+        let repeated = |files: &[u32]| {
+            let mut events = vec![(0, SUBMIT, 0)];
+            for (at, &file) in (0..).zip(files) {
+                events.push((10 + 10 * at, HELD, file));
+                events.push((15 + 10 * at, RELEASED, 0));
+            }
+            let mut log = TestLog::default();
+            log.add(&events);
+            let holds = past_holds(&log.store());
+            holds.last().expect("a hold").is_repeated()
+        };
+        assert!(!repeated(&[7, 7]));
+        assert!(repeated(&[7, 7, 7]));
+        assert!(!repeated(&[7, 9, 7]), "another file failed in between");
+        assert!(repeated(&[7, 9, 7, 7]));
     }
 }

@@ -13,8 +13,8 @@ use super::cause_evidence::{
 use super::codes::{HoldRule, hold_rule, reason_names_file};
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryRecord, RuleKey,
-    RuleRecord, TRANSFER_INPUT, ThingState,
+    LimitPair, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RecoveryRecord,
+    RuleKey, RuleRecord, TRANSFER_INPUT, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -50,14 +50,12 @@ pub const MIN_TAUGHT_OUTCOMES: usize = 3;
 pub struct HeldEvidence {
     /// Index of the hold in the history.
     pub hold: usize,
-    /// Code and subcode of the hold.
-    pub code: (i32, i32),
+    /// The record in which answers of a rule for the hold count.
+    pub rule_key: RuleKey,
     /// The odds of a release, now and later.
     pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
-    /// The fault that the hold reason names.
-    pub named_fault: NamedFault,
     /// True if outcomes of holds whose reasons have the same words are known.
     pub has_outcomes_of_reason: bool,
     /// The state of the directory or server of its file when the hold began.
@@ -103,11 +101,11 @@ pub struct HeldEvidence {
 }
 
 impl HeldEvidence {
-    /// Returns the key of the record of the rule for the hold.
-    fn rule_key(&self) -> RuleKey {
-        RuleKey {
-            code: self.code,
-            named_fault: self.named_fault,
+    /// Returns the key of the record of releases because other jobs got past the cause.
+    fn recovery_key(&self) -> RecoveryKey {
+        RecoveryKey {
+            code: self.rule_key.code,
+            has_cluster_succeeded: self.has_cluster_succeeded,
         }
     }
 
@@ -148,8 +146,8 @@ pub struct HeldAnswer {
     pub firmness: Option<AnswerFirmness>,
     /// True if the rule for the hold code decided.
     pub is_by_rule: bool,
-    /// True for a release because other jobs got past the cause.
-    pub is_recovered: bool,
+    /// The record that a release counts in which follows because other jobs got past the cause.
+    pub recovery: Option<RecoveryKey>,
 }
 
 impl HeldAnswer {
@@ -158,7 +156,7 @@ impl HeldAnswer {
             action,
             firmness,
             is_by_rule: false,
-            is_recovered: false,
+            recovery: None,
         }
     }
 }
@@ -243,7 +241,7 @@ impl AskedAnswers {
 
     /// Returns the record of releases like `answer`, if other jobs got past the cause.
     pub fn recovered(&self, answer: &HeldAnswer) -> Option<RecoveryRecord> {
-        self.limits.recovered.filter(|_| answer.is_recovered)
+        self.limits.recovery(answer.recovery?).copied()
     }
 
     /// Returns the state of the thing that failed; `None` if no outcome is known.
@@ -333,10 +331,9 @@ pub(crate) fn held_evidence(
         let started_in_cluster = started_in_cluster(hold, succeeded[at]);
         evidence.push(HeldEvidence {
             hold: index,
-            code: (hold.code, hold.subcode),
+            rule_key: RuleKey::of(hold),
             odds,
             rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
-            named_fault: hold.named_fault,
             has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
             origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
@@ -454,11 +451,11 @@ pub(crate) fn held_answer(
     settings: &AdviceConfig,
 ) -> HeldAnswer {
     if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
-        let record = limits.rule(evidence.rule_key());
+        let record = limits.rule(evidence.rule_key);
         let firmness = match evidence.origin_state {
             // Others get what is there, so what this job names is not.
             OriginState::Works => AnswerFirmness::Firm,
-            _ => rule_firmness(&rule, record, evidence.odds.later, settings),
+            _ => rule_firmness(&rule, record, evidence, settings),
         };
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
@@ -489,20 +486,31 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor and not about this pool, where missing files may come back by themselves,
 /// so it is probable. Outcomes are known only for owners who release jobs, so the record alone makes
-/// no answer firm: the odds `later` must agree, and where they did, the rule must have been right. A
-/// rule that raises a request is never firm, because what a job uses differs from run to run.
+/// no answer firm: the odds later must agree, and where they did, the rule must have been right. A
+/// rule that raises a request is not firm then, because what a job uses differs from run to run. If the
+/// job itself failed again after several releases, the answer is firm unless such answers were wrong.
 fn rule_firmness(
     rule: &HoldRule,
     record: Option<&RuleRecord>,
-    later: f64,
+    evidence: &HeldEvidence,
     settings: &AdviceConfig,
 ) -> AnswerFirmness {
+    let is_repeated = evidence.rule_key.is_repeated;
     let Some(record) = record else {
-        return AnswerFirmness::Probable;
+        return if is_repeated {
+            AnswerFirmness::Firm
+        } else {
+            AnswerFirmness::Probable
+        };
     };
-    let agreed = record.agreed_precision(later);
-    let is_sure = agreed.is_some_and(|precision| precision >= settings.precision);
-    if is_sure && !rule.raises_request() {
+    let agreed = record.agreed_precision(evidence.odds.later);
+    let is_sure = |precision: f64| precision >= settings.precision;
+    let is_firm = if is_repeated {
+        is_sure(record.precision())
+    } else {
+        agreed.is_some_and(is_sure) && !rule.raises_request()
+    };
+    if is_firm {
         AnswerFirmness::Firm
     } else if record.precision() >= settings.probable_precision {
         AnswerFirmness::Probable
@@ -523,7 +531,7 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         is_known_from_elsewhere,
         ..
     } = evidence.odds;
-    let is_learned = if evidence.named_fault.is_of_file() {
+    let is_learned = if evidence.rule_key.named_fault.is_of_file() {
         // Its code is that of servers that fail, too, so the odds count once the reason is known. Then
         // they count at any age, because a server may lose a whole bucket for a while.
         evidence.has_outcomes_of_reason
@@ -557,10 +565,11 @@ fn success_answer(
         return release(release_firmness(may_be_firm));
     }
     if evidence.has_recovered() {
-        let is_sure = |record: RecoveryRecord| record.lower >= settings.precision;
-        let firmness = release_firmness(may_be_firm && limits.recovered.is_some_and(is_sure));
+        let key = evidence.recovery_key();
+        let is_sure = |record: &RecoveryRecord| record.lower >= settings.precision;
+        let firmness = release_firmness(may_be_firm && limits.recovery(key).is_some_and(is_sure));
         return Some(HeldAnswer {
-            is_recovered: true,
+            recovery: Some(key),
             ..HeldAnswer::new(HoldAction::Release, Some(firmness))
         });
     }
@@ -616,7 +625,8 @@ fn failure_answer(
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
     // The words of the reason outweigh odds that have earned no promise.
     let passes = evidence.origin_state == OriginState::Fails
-        || evidence.named_fault == NamedFault::Server && firmness == AnswerFirmness::Possible;
+        || evidence.rule_key.named_fault == NamedFault::Server
+            && firmness == AnswerFirmness::Possible;
     if passes {
         return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
     }
@@ -664,13 +674,19 @@ mod tests {
         })
     }
 
+    /// The key of a hold for an input file.
+    fn rule_key(named_fault: NamedFault) -> RuleKey {
+        RuleKey {
+            code: (13, 2),
+            named_fault,
+            is_repeated: false,
+        }
+    }
+
     /// Returns the record of a rule, where the odds always agreed.
     fn rule_record(right: usize) -> RuleRecord {
         RuleRecord {
-            key: RuleKey {
-                code: (13, 2),
-                named_fault: NamedFault::Unknown,
-            },
+            key: rule_key(NamedFault::Unknown),
             answers: 100,
             right,
             agreed: 100,
@@ -693,14 +709,14 @@ mod tests {
                 probable: limit(0.8),
             },
             rules: vec![rule_record(95)],
-            recovered: None,
+            recovered: Vec::new(),
         }
     }
 
     fn evidence(now: f64, later: f64) -> HeldEvidence {
         HeldEvidence {
             hold: 0,
-            code: (13, 2),
+            rule_key: rule_key(NamedFault::Unknown),
             odds: HeldOdds {
                 now,
                 uncalibrated: now,
@@ -708,7 +724,6 @@ mod tests {
                 is_known_from_elsewhere: false,
             },
             rule: None,
-            named_fault: NamedFault::Unknown,
             has_outcomes_of_reason: true,
             origin_state: OriginState::Unknown,
             passed_since: false,
@@ -761,17 +776,20 @@ mod tests {
             recovered: 3,
             ..evidence(0.4, 0.3)
         };
+        let record = |lower| RecoveryRecord {
+            key: evidence.recovery_key(),
+            releases: 50,
+            successes: 48,
+            lower,
+        };
         let firmness = |lower: Option<f64>| {
             let limits = AnswerLimits {
-                recovered: lower.map(|lower| RecoveryRecord {
-                    releases: 50,
-                    successes: 48,
-                    lower,
-                }),
+                recovered: lower.into_iter().map(record).collect(),
                 ..limits()
             };
             let answer = held_answer(&evidence, &limits, &TestConfig::load(&[]).advice);
-            assert!(answer.is_recovered && answer.action == HoldAction::Release);
+            assert_eq!(answer.recovery, Some(evidence.recovery_key()));
+            assert_eq!(answer.action, HoldAction::Release);
             answer.firmness
         };
         assert_eq!(firmness(None), PROBABLE);
@@ -800,7 +818,7 @@ mod tests {
             "it may pass"
         );
         let words_of_server = |now, later| HeldEvidence {
-            named_fault: NamedFault::Server,
+            rule_key: rule_key(NamedFault::Server),
             ..evidence(now, later)
         };
         assert_eq!(
@@ -1029,7 +1047,7 @@ mod tests {
     fn rule_stays_for_a_hold_that_is_older_than_all_that_was_learned() {
         let old = |named_fault| HeldEvidence {
             rule: hold_rule(13, 256, NamedFault::Missing),
-            named_fault,
+            rule_key: rule_key(named_fault),
             is_beyond_learned: true,
             ..evidence(0.2, 0.9)
         };
@@ -1096,7 +1114,8 @@ mod tests {
         let settings = TestConfig::load(&[]).advice;
         let of_rule = |code: (i32, i32), record: Option<RuleRecord>, later| {
             let rule = code_rule(code.0, code.1).expect("a rule");
-            Some(rule_firmness(&rule, record.as_ref(), later, &settings))
+            let asked = evidence(0.1, later);
+            Some(rule_firmness(&rule, record.as_ref(), &asked, &settings))
         };
         let firmness = |record, later| of_rule((13, 2), record, later);
         assert_eq!(firmness(None, 0.1), PROBABLE, "nothing earned");
@@ -1111,6 +1130,29 @@ mod tests {
         let memory = (34, 102);
         assert_eq!(of_rule(memory, None, 0.1), PROBABLE, "the use differs");
         assert_eq!(of_rule(memory, Some(rule_record(93)), 0.1), PROBABLE);
+    }
+
+    #[test]
+    fn rule_is_firm_for_a_job_that_failed_after_each_of_its_releases() {
+        let settings = TestConfig::load(&[]).advice;
+        let asked = evidence(0.1, 0.9);
+        let repeated = HeldEvidence {
+            rule_key: RuleKey {
+                is_repeated: true,
+                ..asked.rule_key
+            },
+            ..asked
+        };
+        for code in [(13, 2), (34, 102)] {
+            let rule = code_rule(code.0, code.1).expect("a rule");
+            let firmness = |record: Option<RuleRecord>| {
+                Some(rule_firmness(&rule, record.as_ref(), &repeated, &settings))
+            };
+            assert_eq!(firmness(None), FIRM);
+            assert_eq!(firmness(Some(rule_record(93))), FIRM);
+            assert_eq!(firmness(Some(rule_record(80))), PROBABLE);
+            assert_eq!(firmness(Some(rule_record(50))), POSSIBLE);
+        }
     }
 
     #[test]

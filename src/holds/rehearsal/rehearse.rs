@@ -171,10 +171,7 @@ fn settled_record(
         };
         if answer.is_by_rule {
             record.rules.push(SettledRule {
-                key: RuleKey {
-                    code: (hold.code, hold.subcode),
-                    named_fault: hold.named_fault,
-                },
+                key: RuleKey::of(hold),
                 answer: settled(answer.odds.later, !is_right),
             });
             continue;
@@ -184,11 +181,15 @@ fn settled_record(
                 record.later.push(settled(answer.odds.later, !is_right));
             }
             HoldAction::Later => record.later.push(settled(answer.odds.later, is_right)),
-            HoldAction::Release if answer.is_recovered => record.recovered.push(SettledRelease {
-                moment: answer.moment,
-                is_success: is_right,
-            }),
-            HoldAction::Release | HoldAction::Probe | HoldAction::Leave | HoldAction::None => {}
+            HoldAction::Release => {
+                let release = answer.recovery.map(|key| SettledRelease {
+                    key,
+                    moment: answer.moment,
+                    is_success: is_right,
+                });
+                record.recovered.extend(release);
+            }
+            HoldAction::Probe | HoldAction::Leave | HoldAction::None => {}
         }
     }
     record
@@ -232,7 +233,7 @@ impl Asking<'_> {
             action,
             firmness,
             is_by_rule,
-            is_recovered,
+            recovery,
         } = held_answer(evidence, &self.limits, self.settings.advice);
         RehearsedAnswer {
             moment: self.moment,
@@ -248,7 +249,7 @@ impl Asking<'_> {
             is_probe: evidence.is_probe,
             rule: evidence.rule.map(|rule| rule.action),
             is_by_rule,
-            is_recovered,
+            recovery,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answers::HeldOdds;
+use crate::answers::{HeldOdds, RecoveryKey};
 use crate::decision::{AnswerFirmness, HoldAction};
 
 /// An answer about one held job at one moment.
@@ -34,7 +34,6 @@ pub struct RehearsedAnswer {
     pub(crate) rule: Option<HoldAction>,
     /// True if that rule decided.
     pub(crate) is_by_rule: bool,
-    /// True for a release because other jobs got past the cause.
-    #[serde(default)]
-    pub(crate) is_recovered: bool,
+    /// The record that a release counts in which follows because other jobs got past the cause.
+    pub(crate) recovery: Option<RecoveryKey>,
 }

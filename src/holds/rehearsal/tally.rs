@@ -303,7 +303,7 @@ mod tests {
             is_probe: false,
             rule: None,
             is_by_rule: false,
-            is_recovered: false,
+            recovery: None,
         }
     }
 
