@@ -284,6 +284,8 @@ fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {
 fn run_prints_a_command_for_omitted_causes() {
     let place = Place::with_log();
     let mut log = LOG_TEXT.clone();
+    // Another group of repairs, for the one job with a firm answer, would change the command.
+    log.push_str("009 (1161.000.000) 11/21 02:30:00 Job was aborted.\n\tvia condor_rm (by user tester)\n...\n");
     let crowd = scattered_log(90_000, 45);
     let later = crowd.replace("2026-11-21 02:", "11/21 04:");
     log.push_str(&later.replace("2026-11-21 01:", "11/21 03:"));
