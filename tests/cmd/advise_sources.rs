@@ -20,6 +20,26 @@ fn without_scores(text: &str) -> String {
 }
 
 #[test]
+fn rule_is_firm_once_a_job_was_released_twice_and_held_again() {
+    let place = Place::with_log();
+    let page = |options: &str| {
+        place
+            .run(&format!("advise 1161.0 --log EventLog.xz {options}"))
+            .stdout
+    };
+    let words = "it was released several times, and held again for the same reason each time";
+    let after_one_release = page("--at 2026-11-21T02:25:40Z");
+    assert!(after_one_release.starts_with("1161.0: PROBABLY FIX, THEN RELEASE\n"));
+    assert!(!after_one_release.contains(words), "{after_one_release}");
+    let after_two = page("");
+    assert!(
+        after_two.starts_with("1161.0: FIX, THEN RELEASE\n"),
+        "{after_two}"
+    );
+    assert!(after_two.contains(words), "{after_two}");
+}
+
+#[test]
 fn queue_supplies_owners_and_requests_of_jobs() {
     let place = Place::with_run();
     place.write("queue.json", queue_text(|_| {}));

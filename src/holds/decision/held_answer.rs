@@ -1,26 +1,15 @@
 //! Decides what to answer about a job that is held now, from its odds, the limits that earlier
 //! answers have earned, and the rule for its hold code.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use anyhow::Result;
-
 use super::action::{AnswerFirmness, HoldAction};
-use super::cause_evidence::{
-    CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
-};
-use super::codes::{HoldRule, hold_rule, reason_names_file};
+use super::codes::HoldRule;
+use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
-    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RecoveryRecord,
-    RuleKey, RuleRecord, TRANSFER_INPUT, ThingState,
+    AnswerLimits, HeldOdds, LimitPair, NamedFault, OriginState, RecoveryKey, RecoveryRecord,
+    RuleRecord,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
-use poolcast_base::output;
-use poolcast_events::EventStore;
-use poolcast_tensors::QueriedHold;
 
 /// Probability of a later success from which on a fault counts as passing. The odds are low for most
 /// faults that pass, because they are learned from early releases, which often come before the fault
@@ -36,106 +25,6 @@ const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
 const FEW_HELD: usize = 3;
 /// Probability of success from which on many held jobs of a cause are released without a probe.
 const RELEASE_MANY_FROM: f64 = 0.9;
-/// Probability of success from which on a job that is alone with its cause is released as a try.
-const TRY_FROM: f64 = 0.5;
-/// Jobs that got past the cause since its last failure from which on it has passed, whatever the
-/// odds.
-const RECOVERED_WITHOUT_ODDS: usize = 2;
-/// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
-/// that a release pays.
-pub const MIN_TAUGHT_OUTCOMES: usize = 3;
-
-/// The facts that decide the answer about one held job.
-#[derive(Debug, Clone, Copy)]
-pub struct HeldEvidence {
-    /// Index of the hold in the history.
-    pub hold: usize,
-    /// The record in which answers of a rule for the hold count.
-    pub rule_key: RuleKey,
-    /// The odds of a release, now and later.
-    pub odds: HeldOdds,
-    /// The rule for the hold code.
-    pub rule: Option<HoldRule>,
-    /// True if outcomes of holds whose reasons have the same words are known.
-    pub has_outcomes_of_reason: bool,
-    /// The state of the directory or server of its file when the hold began.
-    pub origin_state: OriginState,
-    /// True if a job got past the same named file since this job is held.
-    pub passed_since: bool,
-    /// True if outcomes of this owner, or of the named file, are known.
-    pub is_taught: bool,
-    /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
-    /// odds are no evidence of a permanent fault.
-    pub has_outcomes: bool,
-    /// Jobs that are held now for the cause, this one included.
-    pub held_for_cause: usize,
-    /// Highest odds now among these jobs: those of the job that a probe would release.
-    pub best_of_cause: f64,
-    /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
-    /// that were learned from, and nothing was learned here about any of these jobs, because their code
-    /// is known from other access points alone, or because they have been held for longer, in a log
-    /// with few outcomes.
-    pub is_new_cause: bool,
-    /// The cause that a probe would be about: its kind and its key.
-    pub cause: ProbeCause,
-    /// True if this job is one of those that a probe of the cause releases.
-    pub is_probe: bool,
-    /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
-    /// held for it, or other jobs of the cluster that started the same program.
-    pub recovered: usize,
-    /// The latter alone; 0 if it was not the program that failed.
-    pub started_in_cluster: usize,
-    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
-    /// the job has no further fault.
-    pub has_cluster_succeeded: bool,
-    /// First runs of jobs that read files of its origin since the last failure there.
-    pub origin_reads: usize,
-    /// True if a job of the cause was released recently, and its outcome is not known yet.
-    pub awaits_outcome: bool,
-    /// True if a job failed for the cause so recently that a probe would hardly find another state.
-    pub failed_just_now: bool,
-    /// Holds of the job for the code and subcode, this one included.
-    pub holds_for_code: usize,
-    /// True if the hold is older than all that was learned from. Its odds are then a guess.
-    pub is_beyond_learned: bool,
-}
-
-impl HeldEvidence {
-    /// Returns the key of the record of releases because other jobs got past the cause.
-    fn recovery_key(&self) -> RecoveryKey {
-        RecoveryKey {
-            code: self.rule_key.code,
-            has_cluster_succeeded: self.has_cluster_succeeded,
-        }
-    }
-
-    /// Returns the probability of success now: the odds, or the posterior mean of the chance of
-    /// success with Jeffreys' prior if all jobs of the cause since its last failure got past it.
-    pub fn probability_now(&self) -> f64 {
-        if !self.has_recovered() {
-            return self.odds.now;
-        }
-        let successes = self.recovered as f64;
-        self.odds.now.max((successes + 0.5) / (successes + 1.0))
-    }
-
-    /// Returns the probability of success now that a page states; `None` if it is unknown.
-    pub fn stated_probability(&self) -> Option<f64> {
-        (!self.is_beyond_learned).then(|| self.probability_now())
-    }
-
-    /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
-    /// it, or one where the odds agree and the cause is small, as one job is then its probe.
-    fn has_recovered(&self) -> bool {
-        let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.held_for_cause);
-        let enough = if is_small && self.odds.higher_now() >= TRY_FROM {
-            1
-        } else {
-            RECOVERED_WITHOUT_ODDS
-        };
-        self.recovered >= enough
-    }
-}
 
 /// An answer about a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,289 +48,6 @@ impl HeldAnswer {
             recovery: None,
         }
     }
-}
-
-/// Maximum number of passes of a file that are examined.
-const MAX_PASSES: usize = 100;
-/// Number of typical hold lengths for which a release without a known outcome counts as a probe.
-const PROBE_LASTS: f64 = 4.0;
-/// Share of a typical hold length for which an answer is good. Then the fault may have changed.
-const GOOD_FOR: f64 = 0.25;
-
-/// The answers about all jobs that are held at one moment.
-#[derive(Debug)]
-pub struct AskedAnswers {
-    /// Evidence by the job and its number of earlier holds.
-    evidence: HashMap<(u32, u32), HeldEvidence>,
-    limits: AnswerLimits,
-    /// The states of the things that failed.
-    states: HashMap<ProbeCause, Arc<ThingState>>,
-    learned_age: LearnedAge,
-    /// Time at which the answers expire, epoch ms.
-    pub good_until_ms: i64,
-}
-
-impl AskedAnswers {
-    /// Asks `answers` about the holds in `asked`, all at `asked_ms`.
-    ///
-    /// # Errors
-    /// Fails if the model cannot compute the odds.
-    pub fn new(
-        store: &EventStore,
-        answers: &LearnedAnswers,
-        asked: &[QueriedHold],
-        asked_ms: i64,
-    ) -> Result<AskedAnswers> {
-        let history = HoldHistory::new(store);
-        let find = |asked: &QueriedHold| history.find(asked.job, asked.cycle.earlier_holds);
-        let holds: Vec<usize> = asked.iter().filter_map(find).collect();
-        let AllEvidence {
-            holds: evidence,
-            states,
-            learned_age,
-        } = held_evidence(&history, &answers.model, &holds, asked_ms)?;
-        let key = |evidence: &HeldEvidence| {
-            let hold = &history.holds[evidence.hold];
-            (hold.job, hold.cycle.earlier_holds)
-        };
-        Ok(AskedAnswers {
-            evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
-            limits: answers.limits.clone(),
-            states,
-            learned_age,
-            good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
-        })
-    }
-
-    /// Returns the evidence on a hold.
-    pub fn evidence(&self, asked: &QueriedHold) -> Option<&HeldEvidence> {
-        self.evidence.get(&(asked.job, asked.cycle.earlier_holds))
-    }
-
-    /// Returns the answer that follows from `evidence`.
-    pub fn answer(&self, evidence: &HeldEvidence, settings: &AdviceConfig) -> HeldAnswer {
-        held_answer(evidence, &self.limits, settings)
-    }
-
-    /// Returns true if the answer would be a release, or at least a probe, if more outcomes were
-    /// known.
-    pub fn lacks_outcomes(
-        &self,
-        answer: &HeldAnswer,
-        evidence: &HeldEvidence,
-        settings: &AdviceConfig,
-    ) -> bool {
-        let taught = HeldEvidence {
-            is_taught: true,
-            ..*evidence
-        };
-        let action = self.answer(&taught, settings).action;
-        action != answer.action && matches!(action, HoldAction::Release | HoldAction::Probe)
-    }
-
-    /// Returns the record of releases like `answer`, if other jobs got past the cause.
-    pub fn recovered(&self, answer: &HeldAnswer) -> Option<RecoveryRecord> {
-        self.limits.recovery(answer.recovery?).copied()
-    }
-
-    /// Returns the state of the thing that failed; `None` if no outcome is known.
-    pub fn state(&self, evidence: &HeldEvidence) -> Option<&Arc<ThingState>> {
-        self.states.get(&evidence.cause)
-    }
-
-    /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
-    /// are known.
-    pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
-        if !evidence.is_beyond_learned {
-            return None;
-        }
-        let longest_ms = self.learned_age.longest_released_ms;
-        let known = if held_for_ms > longest_ms {
-            let longest = output::time_span(longest_ms);
-            format!("no job in this log was released after more than {longest}")
-        } else {
-            let max = output::time_span(self.learned_age.max_ms);
-            format!("the answers have learned from the first {max} of holds only")
-        };
-        Some(format!("{known}, so its probability of success is unknown"))
-    }
-
-    /// Returns the limit that `answer` reached, with the earlier answers beyond it.
-    pub fn limit(&self, answer: &HeldAnswer, evidence: &HeldEvidence) -> Option<AnswerThreshold> {
-        if evidence.is_beyond_learned || evidence.odds.is_known_from_elsewhere {
-            return None;
-        }
-        let limits = match answer.action {
-            HoldAction::Release => self.limits.release,
-            HoldAction::Fix | HoldAction::Remove => self.limits.fix,
-            HoldAction::Later => self.limits.later,
-            HoldAction::Probe | HoldAction::Leave | HoldAction::None => return None,
-        };
-        let limit = match answer.firmness? {
-            AnswerFirmness::Firm => limits.firm?,
-            AnswerFirmness::Probable => limits.probable?,
-            AnswerFirmness::Possible => return None,
-        };
-        // A release may follow from the outcomes of other jobs, without the odds.
-        let is_reached =
-            answer.action != HoldAction::Release || evidence.odds.now >= limit.probability;
-        is_reached.then_some(limit)
-    }
-}
-
-/// The evidence on all jobs that are held at one moment.
-pub(crate) struct AllEvidence {
-    /// The evidence on each hold, `[n]`.
-    pub holds: Vec<HeldEvidence>,
-    /// The states of the things that failed, where an outcome is known.
-    states: HashMap<ProbeCause, Arc<ThingState>>,
-    learned_age: LearnedAge,
-}
-
-/// Returns the evidence on each of `holds`, which last at `asked_ms`, `[n]`.
-///
-/// # Errors
-/// Fails if the model cannot compute the odds.
-pub(crate) fn held_evidence(
-    history: &HoldHistory<'_>,
-    model: &AnswerModel,
-    holds: &[usize],
-    asked_ms: i64,
-) -> Result<AllEvidence> {
-    let odds = model.odds(history, holds, asked_ms)?;
-    let learned_age = LearnedAge::new(model, history, asked_ms);
-    let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
-    let succeeded: Vec<usize> = holds
-        .iter()
-        .map(|&index| history.succeeded_in_cluster(index, asked_ms))
-        .collect();
-    let kinds: Vec<CauseKind> = holds
-        .iter()
-        .zip(&succeeded)
-        .map(|(&index, &succeeded)| asked_kind(history, index, succeeded, asked_ms))
-        .collect();
-    let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
-    let mut evidence = Vec::with_capacity(holds.len());
-    for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
-        let hold = &history.holds[index];
-        let cause_key = probe_cause(kinds[at], hold);
-        let cause = &causes[&cause_key];
-        let is_taught = is_taught(history, hold, asked_ms);
-        let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
-        let started_in_cluster = started_in_cluster(hold, succeeded[at]);
-        evidence.push(HeldEvidence {
-            hold: index,
-            rule_key: RuleKey::of(hold),
-            odds,
-            rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
-            has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
-            origin_state,
-            passed_since: has_passed_since(history, hold, asked_ms),
-            is_taught,
-            has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
-            held_for_cause: cause.held.len(),
-            best_of_cause: cause.best_odds,
-            is_new_cause: cause.is_new(asked_ms - learned_age.max_ms),
-            cause: cause_key,
-            recovered: cause.recovered().max(started_in_cluster),
-            started_in_cluster,
-            has_cluster_succeeded: succeeded[at] > 0,
-            origin_reads: cause
-                .state
-                .map_or(reads_since, |state| state.reads_since.max(reads_since)),
-            awaits_outcome: awaits_outcome(history, hold, asked_ms),
-            is_probe: cause.probes.contains(&index),
-            failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
-            holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
-        });
-    }
-    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
-    Ok(AllEvidence {
-        holds: evidence,
-        states: causes.into_iter().filter_map(state_of).collect(),
-        learned_age,
-    })
-}
-
-/// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,
-/// if it is held for that, and else none.
-fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
-    if hold.code == PROGRAM_NOT_STARTED {
-        succeeded
-    } else {
-        0
-    }
-}
-
-/// Returns the kind of cause that an answer about hold `index` is for, of whose cluster `succeeded` other
-/// jobs succeeded. Where these started the program, it needs no probe of the same program in other
-/// clusters. Where others got its input file, it needs none of other files of the origin.
-fn asked_kind(
-    history: &HoldHistory<'_>,
-    index: usize,
-    succeeded: usize,
-    asked_ms: i64,
-) -> CauseKind {
-    let hold = &history.holds[index];
-    if started_in_cluster(hold, succeeded) >= RECOVERED_WITHOUT_ODDS {
-        return CauseKind::ClusterReason;
-    }
-    let kind = probe_kind(hold);
-    if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
-        return kind;
-    }
-    match ThingState::known(history, CauseKind::File, hold, asked_ms) {
-        Some(state) if state.successes_since >= RECOVERED_WITHOUT_ODDS => CauseKind::File,
-        _ => kind,
-    }
-}
-
-/// Returns true if a job of the cause was released within the last few typical hold lengths, and
-/// its outcome is not known yet. It is then the probe.
-fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let within_ms = (PROBE_LASTS * history.unit_ms(asked_ms)) as i64;
-    let kind = probe_kind(hold);
-    history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
-}
-
-/// Returns true if a job that was held for the same named file got past it since `hold` began.
-fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let kind = if hold.causes.names_file() {
-        CauseKind::File
-    } else if reason_names_file(hold.code) {
-        CauseKind::Reason
-    } else {
-        return false;
-    };
-    let known = history.known_cause(kind, &hold.causes, asked_ms);
-    let latest = known.passes.iter().rev().take(MAX_PASSES);
-    latest
-        .map(|pass| pass.released_ms)
-        .any(|released_ms| released_ms > hold.hold_ms)
-}
-
-/// Returns true if enough outcomes of holds whose reasons have the same words are decided.
-fn has_outcomes_of_reason(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
-    known.outcomes.len() >= MIN_TAUGHT_OUTCOMES
-}
-
-/// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.
-fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let decided = |kind| {
-        history
-            .known_cause(kind, &hold.causes, asked_ms)
-            .outcomes
-            .len()
-    };
-    // A log without owners cannot tell whose outcomes they are.
-    let own = if hold.owner == 0 {
-        CauseKind::Code
-    } else {
-        CauseKind::OwnerCode
-    };
-    decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
 }
 
 /// Decides the answer. The first rule that applies counts.
@@ -655,10 +261,11 @@ fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::codes::code_rule;
+pub(super) mod tests {
+    use super::super::codes::{code_rule, hold_rule};
+    use super::super::held_evidence::held_evidence;
     use super::*;
-    use crate::answers::learned_test_answers;
+    use crate::answers::{CauseKind, HoldHistory, RuleKey, learned_test_answers};
     use crate::test_config::TestConfig;
     use htcondor_eventlog::InputFile;
     use test_stores::{TestLog, log_with_outages};
@@ -694,7 +301,7 @@ mod tests {
         }
     }
 
-    fn limits() -> AnswerLimits {
+    pub(in crate::decision) fn limits() -> AnswerLimits {
         AnswerLimits {
             release: LimitPair {
                 firm: limit(0.9),
@@ -713,7 +320,7 @@ mod tests {
         }
     }
 
-    fn evidence(now: f64, later: f64) -> HeldEvidence {
+    pub(in crate::decision) fn evidence(now: f64, later: f64) -> HeldEvidence {
         HeldEvidence {
             hold: 0,
             rule_key: rule_key(NamedFault::Unknown),
@@ -1188,98 +795,5 @@ mod tests {
             answer(missing),
             "a rule needs no odds"
         );
-    }
-
-    /// Returns the answers about the jobs that are held at second 16,500 of `log`, which is a log of
-    /// six outages with more jobs. The model has learned up to second 16,000.
-    fn asked_answers(log: &TestLog) -> (AskedAnswers, Vec<QueriedHold>) {
-        let store = log.store();
-        let history = HoldHistory::new(&store);
-        let asked_ms = 16_500_000;
-        let holds = history.held_at(asked_ms);
-        let asked: Vec<QueriedHold> = holds
-            .iter()
-            .map(|&hold| history.asked(hold, asked_ms))
-            .collect();
-        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false);
-        let answers = LearnedAnswers {
-            model: model.expect("learned").expect("outcomes"),
-            limits: limits(),
-            known_ms: 16_000_000,
-        };
-        let answers = AskedAnswers::new(&store, &answers, &asked, asked_ms);
-        (answers.expect("asked"), asked)
-    }
-
-    #[test]
-    fn jobs_of_one_thing_share_its_state() {
-        let mut log = log_with_outages(6);
-        log.add_held(7, 15_990);
-        log.add_held(7, 16_000);
-        log.add_held(8, 16_010);
-        let (answers, asked) = asked_answers(&log);
-        assert_eq!(asked.len(), 3);
-        let state = |at: usize| {
-            let evidence = answers.evidence(&asked[at]).expect("evidence");
-            answers.state(evidence).map(|state| **state)
-        };
-        let known = state(0).expect("a state");
-        assert_eq!(known.last_failure_ms, 16_000_000);
-        assert_eq!(state(1), Some(known));
-        assert_eq!(state(2), None, "no outcome of file 8 is known");
-    }
-
-    #[test]
-    fn held_for_longer_than_any_release_has_no_odds() {
-        let mut log = log_with_outages(6);
-        log.add_held(7, 11_000);
-        log.add_held(7, 16_490);
-        let (answers, asked) = asked_answers(&log);
-        let why = |at: usize, held_for_ms| {
-            let evidence = answers.evidence(&asked[at]).expect("evidence");
-            answers.why_no_odds(evidence, held_for_ms)
-        };
-        let of_old = why(0, 5_500_000).expect("too old");
-        assert!(
-            of_old.starts_with("no job in this log was released after more than 1 min 21 s,"),
-            "{of_old}"
-        );
-        let of_younger = why(0, 80_000).expect("too old");
-        assert!(of_younger.starts_with("the answers have learned from the first"));
-        assert_eq!(why(1, 10_000), None);
-    }
-
-    #[test]
-    fn cause_is_new_if_neither_its_jobs_nor_a_late_failure_teach_anything() {
-        let mut log = log_with_outages(2);
-        log.add_held(8, 11_000);
-        log.add_held(8, 11_010);
-        log.add_held(7, 11_000);
-        log.add_held(7, 16_490);
-        let (answers, asked) = asked_answers(&log);
-        let is_new = |at: usize| answers.evidence(&asked[at]).expect("evidence").is_new_cause;
-        assert_eq!([0, 1, 2, 3].map(is_new), [true, true, false, false]);
-    }
-
-    #[test]
-    fn lack_of_outcomes_is_named_only_where_it_decides() {
-        let mut log = log_with_outages(6);
-        log.add_held(7, 16_000);
-        let (answers, _) = asked_answers(&log);
-        let settings = TestConfig::load(&[]).advice;
-        let lacks = |now, later| {
-            let untaught = HeldEvidence {
-                is_taught: false,
-                ..evidence(now, later)
-            };
-            let answer = answers.answer(&untaught, &settings);
-            answers.lacks_outcomes(&answer, &untaught, &settings)
-        };
-        assert!(lacks(0.95, 0.9), "else a release");
-        assert!(lacks(0.6, 0.9), "else a try");
-        assert!(!lacks(0.05, 0.2), "a permanent fault");
-        let taught = evidence(0.95, 0.9);
-        let answer = answers.answer(&taught, &settings);
-        assert!(!answers.lacks_outcomes(&answer, &taught, &settings));
     }
 }

@@ -2,16 +2,21 @@
 //! learned, and by what became of other jobs with the same cause.
 
 mod action;
+mod asked_answers;
 mod cause_evidence;
 mod codes;
 mod held_answer;
+mod held_evidence;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
+pub use asked_answers::AskedAnswers;
 pub use cause_evidence::ProbeCause;
 pub(crate) use cause_evidence::hold_cause;
 pub use codes::{
     HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
     rule_without_odds,
 };
-pub use held_answer::{AskedAnswers, HeldAnswer, HeldEvidence, MIN_TAUGHT_OUTCOMES};
-pub(crate) use held_answer::{held_answer, held_evidence};
+pub use held_answer::HeldAnswer;
+pub(crate) use held_answer::held_answer;
+pub(crate) use held_evidence::held_evidence;
+pub use held_evidence::{HeldEvidence, MIN_TAUGHT_OUTCOMES};

@@ -1,0 +1,242 @@
+//! Answers about all jobs that are held at one moment, with what a page says about them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::action::{AnswerFirmness, HoldAction};
+use super::cause_evidence::ProbeCause;
+use super::held_answer::{HeldAnswer, held_answer};
+use super::held_evidence::{AllEvidence, GOOD_FOR, HeldEvidence, held_evidence};
+use crate::answers::{
+    AnswerLimits, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord, ThingState,
+};
+use crate::config::AdviceConfig;
+use crate::training::AnswerThreshold;
+use poolcast_base::output;
+use poolcast_events::EventStore;
+use poolcast_tensors::QueriedHold;
+
+/// The answers about all jobs that are held at one moment.
+#[derive(Debug)]
+pub struct AskedAnswers {
+    /// Evidence by the job and its number of earlier holds.
+    evidence: HashMap<(u32, u32), HeldEvidence>,
+    limits: AnswerLimits,
+    /// The states of the things that failed.
+    states: HashMap<ProbeCause, Arc<ThingState>>,
+    learned_age: LearnedAge,
+    /// Time at which the answers expire, epoch ms.
+    pub good_until_ms: i64,
+}
+
+impl AskedAnswers {
+    /// Asks `answers` about the holds in `asked`, all at `asked_ms`.
+    ///
+    /// # Errors
+    /// Fails if the model cannot compute the odds.
+    pub fn new(
+        store: &EventStore,
+        answers: &LearnedAnswers,
+        asked: &[QueriedHold],
+        asked_ms: i64,
+    ) -> Result<AskedAnswers> {
+        let history = HoldHistory::new(store);
+        let find = |asked: &QueriedHold| history.find(asked.job, asked.cycle.earlier_holds);
+        let holds: Vec<usize> = asked.iter().filter_map(find).collect();
+        let AllEvidence {
+            holds: evidence,
+            states,
+            learned_age,
+        } = held_evidence(&history, &answers.model, &holds, asked_ms)?;
+        let key = |evidence: &HeldEvidence| {
+            let hold = &history.holds[evidence.hold];
+            (hold.job, hold.cycle.earlier_holds)
+        };
+        Ok(AskedAnswers {
+            evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
+            limits: answers.limits.clone(),
+            states,
+            learned_age,
+            good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
+        })
+    }
+
+    /// Returns the evidence on a hold.
+    pub fn evidence(&self, asked: &QueriedHold) -> Option<&HeldEvidence> {
+        self.evidence.get(&(asked.job, asked.cycle.earlier_holds))
+    }
+
+    /// Returns the answer that follows from `evidence`.
+    pub fn answer(&self, evidence: &HeldEvidence, settings: &AdviceConfig) -> HeldAnswer {
+        held_answer(evidence, &self.limits, settings)
+    }
+
+    /// Returns true if the answer would be a release, or at least a probe, if more outcomes were
+    /// known.
+    pub fn lacks_outcomes(
+        &self,
+        answer: &HeldAnswer,
+        evidence: &HeldEvidence,
+        settings: &AdviceConfig,
+    ) -> bool {
+        let taught = HeldEvidence {
+            is_taught: true,
+            ..*evidence
+        };
+        let action = self.answer(&taught, settings).action;
+        action != answer.action && matches!(action, HoldAction::Release | HoldAction::Probe)
+    }
+
+    /// Returns the record of releases like `answer`, if other jobs got past the cause.
+    pub fn recovered(&self, answer: &HeldAnswer) -> Option<RecoveryRecord> {
+        self.limits.recovery(answer.recovery?).copied()
+    }
+
+    /// Returns the state of the thing that failed; `None` if no outcome is known.
+    pub fn state(&self, evidence: &HeldEvidence) -> Option<&Arc<ThingState>> {
+        self.states.get(&evidence.cause)
+    }
+
+    /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
+    /// are known.
+    pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
+        if !evidence.is_beyond_learned {
+            return None;
+        }
+        let longest_ms = self.learned_age.longest_released_ms;
+        let known = if held_for_ms > longest_ms {
+            let longest = output::time_span(longest_ms);
+            format!("no job in this log was released after more than {longest}")
+        } else {
+            let max = output::time_span(self.learned_age.max_ms);
+            format!("the answers have learned from the first {max} of holds only")
+        };
+        Some(format!("{known}, so its probability of success is unknown"))
+    }
+
+    /// Returns the limit that `answer` reached, with the earlier answers beyond it.
+    pub fn limit(&self, answer: &HeldAnswer, evidence: &HeldEvidence) -> Option<AnswerThreshold> {
+        if evidence.is_beyond_learned || evidence.odds.is_known_from_elsewhere {
+            return None;
+        }
+        let limits = match answer.action {
+            HoldAction::Release => self.limits.release,
+            HoldAction::Fix | HoldAction::Remove => self.limits.fix,
+            HoldAction::Later => self.limits.later,
+            HoldAction::Probe | HoldAction::Leave | HoldAction::None => return None,
+        };
+        let limit = match answer.firmness? {
+            AnswerFirmness::Firm => limits.firm?,
+            AnswerFirmness::Probable => limits.probable?,
+            AnswerFirmness::Possible => return None,
+        };
+        // A release may follow from the outcomes of other jobs, without the odds.
+        let is_reached =
+            answer.action != HoldAction::Release || evidence.odds.now >= limit.probability;
+        is_reached.then_some(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::held_answer::tests::{evidence, limits};
+    use super::*;
+    use crate::answers::AnswerModel;
+    use crate::test_config::TestConfig;
+    use test_stores::{TestLog, log_with_outages};
+
+    /// Returns the answers about the jobs that are held at second 16,500 of `log`, which is a log of
+    /// six outages with more jobs. The model has learned up to second 16,000.
+    fn asked_answers(log: &TestLog) -> (AskedAnswers, Vec<QueriedHold>) {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let asked_ms = 16_500_000;
+        let holds = history.held_at(asked_ms);
+        let asked: Vec<QueriedHold> = holds
+            .iter()
+            .map(|&hold| history.asked(hold, asked_ms))
+            .collect();
+        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false);
+        let answers = LearnedAnswers {
+            model: model.expect("learned").expect("outcomes"),
+            limits: limits(),
+            known_ms: 16_000_000,
+        };
+        let answers = AskedAnswers::new(&store, &answers, &asked, asked_ms);
+        (answers.expect("asked"), asked)
+    }
+
+    #[test]
+    fn jobs_of_one_thing_share_its_state() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 15_990);
+        log.add_held(7, 16_000);
+        log.add_held(8, 16_010);
+        let (answers, asked) = asked_answers(&log);
+        assert_eq!(asked.len(), 3);
+        let state = |at: usize| {
+            let evidence = answers.evidence(&asked[at]).expect("evidence");
+            answers.state(evidence).map(|state| **state)
+        };
+        let known = state(0).expect("a state");
+        assert_eq!(known.last_failure_ms, 16_000_000);
+        assert_eq!(state(1), Some(known));
+        assert_eq!(state(2), None, "no outcome of file 8 is known");
+    }
+
+    #[test]
+    fn held_for_longer_than_any_release_has_no_odds() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 11_000);
+        log.add_held(7, 16_490);
+        let (answers, asked) = asked_answers(&log);
+        let why = |at: usize, held_for_ms| {
+            let evidence = answers.evidence(&asked[at]).expect("evidence");
+            answers.why_no_odds(evidence, held_for_ms)
+        };
+        let of_old = why(0, 5_500_000).expect("too old");
+        assert!(
+            of_old.starts_with("no job in this log was released after more than 1 min 21 s,"),
+            "{of_old}"
+        );
+        let of_younger = why(0, 80_000).expect("too old");
+        assert!(of_younger.starts_with("the answers have learned from the first"));
+        assert_eq!(why(1, 10_000), None);
+    }
+
+    #[test]
+    fn cause_is_new_if_neither_its_jobs_nor_a_late_failure_teach_anything() {
+        let mut log = log_with_outages(2);
+        log.add_held(8, 11_000);
+        log.add_held(8, 11_010);
+        log.add_held(7, 11_000);
+        log.add_held(7, 16_490);
+        let (answers, asked) = asked_answers(&log);
+        let is_new = |at: usize| answers.evidence(&asked[at]).expect("evidence").is_new_cause;
+        assert_eq!([0, 1, 2, 3].map(is_new), [true, true, false, false]);
+    }
+
+    #[test]
+    fn lack_of_outcomes_is_named_only_where_it_decides() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 16_000);
+        let (answers, _) = asked_answers(&log);
+        let settings = TestConfig::load(&[]).advice;
+        let lacks = |now, later| {
+            let untaught = HeldEvidence {
+                is_taught: false,
+                ..evidence(now, later)
+            };
+            let answer = answers.answer(&untaught, &settings);
+            answers.lacks_outcomes(&answer, &untaught, &settings)
+        };
+        assert!(lacks(0.95, 0.9), "else a release");
+        assert!(lacks(0.6, 0.9), "else a try");
+        assert!(!lacks(0.05, 0.2), "a permanent fault");
+        let taught = evidence(0.95, 0.9);
+        let answer = answers.answer(&taught, &settings);
+        assert!(!answers.lacks_outcomes(&answer, &taught, &settings));
+    }
+}

@@ -1,0 +1,277 @@
+//! The facts that decide the answer about each job that is held at one moment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::cause_evidence::{
+    CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
+};
+use super::codes::{HoldRule, hold_rule, reason_names_file};
+use crate::answers::{
+    AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, OriginState, PROGRAM_NOT_STARTED,
+    PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
+};
+
+/// Probability of success from which on a job that is alone with its cause is released as a try.
+pub(super) const TRY_FROM: f64 = 0.5;
+/// Jobs that got past the cause since its last failure from which on it has passed, whatever the
+/// odds.
+pub(super) const RECOVERED_WITHOUT_ODDS: usize = 2;
+/// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
+/// that a release pays.
+pub const MIN_TAUGHT_OUTCOMES: usize = 3;
+/// Maximum number of passes of a file that are examined.
+const MAX_PASSES: usize = 100;
+/// Number of typical hold lengths for which a release without a known outcome counts as a probe.
+const PROBE_LASTS: f64 = 4.0;
+/// Share of a typical hold length for which an answer is good. Then the fault may have changed.
+pub(super) const GOOD_FOR: f64 = 0.25;
+
+/// The facts that decide the answer about one held job.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldEvidence {
+    /// Index of the hold in the history.
+    pub hold: usize,
+    /// The record in which answers of a rule for the hold count.
+    pub rule_key: RuleKey,
+    /// The odds of a release, now and later.
+    pub odds: HeldOdds,
+    /// The rule for the hold code.
+    pub rule: Option<HoldRule>,
+    /// True if outcomes of holds whose reasons have the same words are known.
+    pub has_outcomes_of_reason: bool,
+    /// The state of the directory or server of its file when the hold began.
+    pub origin_state: OriginState,
+    /// True if a job got past the same named file since this job is held.
+    pub passed_since: bool,
+    /// True if outcomes of this owner, or of the named file, are known.
+    pub is_taught: bool,
+    /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
+    /// odds are no evidence of a permanent fault.
+    pub has_outcomes: bool,
+    /// Jobs that are held now for the cause, this one included.
+    pub held_for_cause: usize,
+    /// Highest odds now among these jobs: those of the job that a probe would release.
+    pub best_of_cause: f64,
+    /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
+    /// that were learned from, and nothing was learned here about any of these jobs, because their code
+    /// is known from other access points alone, or because they have been held for longer, in a log
+    /// with few outcomes.
+    pub is_new_cause: bool,
+    /// The cause that a probe would be about: its kind and its key.
+    pub cause: ProbeCause,
+    /// True if this job is one of those that a probe of the cause releases.
+    pub is_probe: bool,
+    /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
+    /// held for it, or other jobs of the cluster that started the same program.
+    pub recovered: usize,
+    /// The latter alone; 0 if it was not the program that failed.
+    pub started_in_cluster: usize,
+    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
+    /// the job has no further fault.
+    pub has_cluster_succeeded: bool,
+    /// First runs of jobs that read files of its origin since the last failure there.
+    pub origin_reads: usize,
+    /// True if a job of the cause was released recently, and its outcome is not known yet.
+    pub awaits_outcome: bool,
+    /// True if a job failed for the cause so recently that a probe would hardly find another state.
+    pub failed_just_now: bool,
+    /// Holds of the job for the code and subcode, this one included.
+    pub holds_for_code: usize,
+    /// True if the hold is older than all that was learned from. Its odds are then a guess.
+    pub is_beyond_learned: bool,
+}
+
+impl HeldEvidence {
+    /// Returns the key of the record of releases because other jobs got past the cause.
+    pub(super) fn recovery_key(&self) -> RecoveryKey {
+        RecoveryKey {
+            code: self.rule_key.code,
+            has_cluster_succeeded: self.has_cluster_succeeded,
+        }
+    }
+
+    /// Returns the probability of success now: the odds, or the posterior mean of the chance of
+    /// success with Jeffreys' prior if all jobs of the cause since its last failure got past it.
+    pub fn probability_now(&self) -> f64 {
+        if !self.has_recovered() {
+            return self.odds.now;
+        }
+        let successes = self.recovered as f64;
+        self.odds.now.max((successes + 0.5) / (successes + 1.0))
+    }
+
+    /// Returns the probability of success now that a page states; `None` if it is unknown.
+    pub fn stated_probability(&self) -> Option<f64> {
+        (!self.is_beyond_learned).then(|| self.probability_now())
+    }
+
+    /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
+    /// it, or one where the odds agree and the cause is small, as one job is then its probe.
+    pub(super) fn has_recovered(&self) -> bool {
+        let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.held_for_cause);
+        let enough = if is_small && self.odds.higher_now() >= TRY_FROM {
+            1
+        } else {
+            RECOVERED_WITHOUT_ODDS
+        };
+        self.recovered >= enough
+    }
+}
+
+/// The evidence on all jobs that are held at one moment.
+pub(crate) struct AllEvidence {
+    /// The evidence on each hold, `[n]`.
+    pub holds: Vec<HeldEvidence>,
+    /// The states of the things that failed, where an outcome is known.
+    pub(super) states: HashMap<ProbeCause, Arc<ThingState>>,
+    pub(super) learned_age: LearnedAge,
+}
+
+/// Returns the evidence on each of `holds`, which last at `asked_ms`, `[n]`.
+///
+/// # Errors
+/// Fails if the model cannot compute the odds.
+pub(crate) fn held_evidence(
+    history: &HoldHistory<'_>,
+    model: &AnswerModel,
+    holds: &[usize],
+    asked_ms: i64,
+) -> Result<AllEvidence> {
+    let odds = model.odds(history, holds, asked_ms)?;
+    let learned_age = LearnedAge::new(model, history, asked_ms);
+    let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
+    let succeeded: Vec<usize> = holds
+        .iter()
+        .map(|&index| history.succeeded_in_cluster(index, asked_ms))
+        .collect();
+    let kinds: Vec<CauseKind> = holds
+        .iter()
+        .zip(&succeeded)
+        .map(|(&index, &succeeded)| asked_kind(history, index, succeeded, asked_ms))
+        .collect();
+    let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
+    let mut evidence = Vec::with_capacity(holds.len());
+    for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
+        let hold = &history.holds[index];
+        let cause_key = probe_cause(kinds[at], hold);
+        let cause = &causes[&cause_key];
+        let is_taught = is_taught(history, hold, asked_ms);
+        let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
+        let started_in_cluster = started_in_cluster(hold, succeeded[at]);
+        evidence.push(HeldEvidence {
+            hold: index,
+            rule_key: RuleKey::of(hold),
+            odds,
+            rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
+            has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
+            origin_state,
+            passed_since: has_passed_since(history, hold, asked_ms),
+            is_taught,
+            has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
+            held_for_cause: cause.held.len(),
+            best_of_cause: cause.best_odds,
+            is_new_cause: cause.is_new(asked_ms - learned_age.max_ms),
+            cause: cause_key,
+            recovered: cause.recovered().max(started_in_cluster),
+            started_in_cluster,
+            has_cluster_succeeded: succeeded[at] > 0,
+            origin_reads: cause
+                .state
+                .map_or(reads_since, |state| state.reads_since.max(reads_since)),
+            awaits_outcome: awaits_outcome(history, hold, asked_ms),
+            is_probe: cause.probes.contains(&index),
+            failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
+            holds_for_code: hold.earlier_for_code as usize + 1,
+            is_beyond_learned: learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+        });
+    }
+    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
+    Ok(AllEvidence {
+        holds: evidence,
+        states: causes.into_iter().filter_map(state_of).collect(),
+        learned_age,
+    })
+}
+
+/// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,
+/// if it is held for that, and else none.
+fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
+    if hold.code == PROGRAM_NOT_STARTED {
+        succeeded
+    } else {
+        0
+    }
+}
+
+/// Returns the kind of cause that an answer about hold `index` is for, of whose cluster `succeeded` other
+/// jobs succeeded. Where these started the program, it needs no probe of the same program in other
+/// clusters. Where others got its input file, it needs none of other files of the origin.
+fn asked_kind(
+    history: &HoldHistory<'_>,
+    index: usize,
+    succeeded: usize,
+    asked_ms: i64,
+) -> CauseKind {
+    let hold = &history.holds[index];
+    if started_in_cluster(hold, succeeded) >= RECOVERED_WITHOUT_ODDS {
+        return CauseKind::ClusterReason;
+    }
+    let kind = probe_kind(hold);
+    if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
+        return kind;
+    }
+    match ThingState::known(history, CauseKind::File, hold, asked_ms) {
+        Some(state) if state.successes_since >= RECOVERED_WITHOUT_ODDS => CauseKind::File,
+        _ => kind,
+    }
+}
+
+/// Returns true if a job of the cause was released within the last few typical hold lengths, and
+/// its outcome is not known yet. It is then the probe.
+fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let within_ms = (PROBE_LASTS * history.unit_ms(asked_ms)) as i64;
+    let kind = probe_kind(hold);
+    history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
+}
+
+/// Returns true if a job that was held for the same named file got past it since `hold` began.
+fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let kind = if hold.causes.names_file() {
+        CauseKind::File
+    } else if reason_names_file(hold.code) {
+        CauseKind::Reason
+    } else {
+        return false;
+    };
+    let known = history.known_cause(kind, &hold.causes, asked_ms);
+    let latest = known.passes.iter().rev().take(MAX_PASSES);
+    latest
+        .map(|pass| pass.released_ms)
+        .any(|released_ms| released_ms > hold.hold_ms)
+}
+
+/// Returns true if enough outcomes of holds whose reasons have the same words are decided.
+fn has_outcomes_of_reason(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
+    known.outcomes.len() >= MIN_TAUGHT_OUTCOMES
+}
+
+/// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.
+fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let decided = |kind| {
+        history
+            .known_cause(kind, &hold.causes, asked_ms)
+            .outcomes
+            .len()
+    };
+    // A log without owners cannot tell whose outcomes they are.
+    let own = if hold.owner == 0 {
+        CauseKind::Code
+    } else {
+        CauseKind::OwnerCode
+    };
+    decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
+}
