@@ -220,7 +220,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
     };
     let recovered = notes.recovered.map(recovery_words);
     let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
-    let is_known_from_elsewhere = evidence.odds.is_known_from_elsewhere;
+    let is_known_from_elsewhere = evidence.is_known_from_elsewhere();
     let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
     why.into_iter()
         .chain(recovered)
@@ -608,6 +608,15 @@ mod tests {
                 reads_since: 0,
             })
         };
+        let from_elsewhere = |recovered| {
+            let mut evidence = evidence;
+            evidence.odds.is_known_from_elsewhere = true;
+            evidence.recovered = recovered;
+            answer_reasons(HoldAction::Release, &evidence, &AnswerNotes::default())
+        };
+        assert!(from_elsewhere(0).contains(&elsewhere_words().to_owned()));
+        assert!(!from_elsewhere(4).contains(&elsewhere_words().to_owned()));
+
         let reasons =
             |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");
         let odds =

@@ -25,8 +25,8 @@ use poolcast_events::{EventStore, StoreSummary};
 use poolcast_holds::answers::{OriginState, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, HoldAction, HoldRule, Remedy, code_meaning, code_rule, reason_names_file,
-    reason_names_host,
+    AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, code_rule,
+    reason_names_file, reason_names_host,
 };
 use poolcast_holds::training::{HoldModel, TrainedModel};
 use poolcast_tensors::{
@@ -218,7 +218,7 @@ impl HoldJudge<'_> {
             Some(evidence) => evidence.stated_probability(),
             None => has_probability.then_some(odds.probability),
         };
-        let stated_odds = evidence.filter(|_| stated.is_some()).map(|one| one.odds);
+        let stated_evidence = evidence.filter(|_| stated.is_some());
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
         JobAdvice {
@@ -250,13 +250,14 @@ impl HoldJudge<'_> {
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
             probability: stated,
-            later_probability: stated_odds.map(|odds| odds.later),
+            later_probability: stated_evidence.map(|evidence| evidence.odds.later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
             probes: Arc::default(),
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,
-            is_known_from_elsewhere: stated_odds.is_some_and(|odds| odds.is_known_from_elsewhere),
+            is_known_from_elsewhere: stated_evidence
+                .is_some_and(HeldEvidence::is_known_from_elsewhere),
             look: None,
             memory_plan: None,
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),

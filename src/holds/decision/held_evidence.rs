@@ -108,6 +108,12 @@ impl HeldEvidence {
         (!self.is_beyond_learned).then(|| self.probability_now())
     }
 
+    /// Returns true if the probability of success now follows from outcomes at other access points alone,
+    /// and not from jobs that got past the cause here.
+    pub fn is_known_from_elsewhere(&self) -> bool {
+        self.odds.is_known_from_elsewhere && !self.has_recovered()
+    }
+
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
     /// it, or one where the odds agree and the cause is small, as one job is then its probe.
     pub(super) fn has_recovered(&self) -> bool {
