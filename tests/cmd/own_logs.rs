@@ -295,3 +295,31 @@ fn few_holds_are_learned_from_and_the_lack_is_named() {
         actions(&place.json("advise proj --json"))
     );
 }
+
+/// Returns the page about the held jobs of `log`, with what other access points know.
+fn page_of_shared_input(log: &str) -> String {
+    let place = Place::new();
+    place.write("own.log", log);
+    let mut command = place.command("advise own.log --no-look --no-network");
+    command.env("POOLCAST_ADVICE__PRIOR", "true");
+    Outcome::of(command.output().expect("the program starts")).stdout
+}
+
+#[test]
+fn jobs_of_a_cluster_that_read_the_same_file_release_those_that_could_not() {
+    let log = include_str!("../data/shared_input/own.log");
+    let first_read = log.find("040 (001.004.000)").expect("a transfer");
+    let during = page_of_shared_input(&log[..first_read]);
+    assert!(
+        during.contains("POSSIBLY RELEASE LATER: 4 jobs\n"),
+        "{during}"
+    );
+
+    let after = page_of_shared_input(log);
+    assert!(
+        after.contains("PROBABLY RELEASE AS IT IS: 4 jobs\n"),
+        "{after}"
+    );
+    assert!(after.contains(" 4 successes since\n"), "{after}");
+    assert!(!after.contains("known from other access points"), "{after}");
+}
