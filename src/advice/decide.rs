@@ -6,7 +6,7 @@ use poolcast_base::output;
 use poolcast_holds::answers::{NamedFault, OriginState, RecoveryRecord, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, MIN_TAUGHT_OUTCOMES,
+    AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule, MIN_TAUGHT_OUTCOMES,
 };
 use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
@@ -270,14 +270,21 @@ pub fn lack_words() -> String {
     )
 }
 
-/// States that releases of the job itself did not help.
-pub(super) fn repeated_words() -> &'static str {
-    "it was released several times, and held again for the same reason each time"
-}
-
-/// States that others get their files where the file of the job is missing.
-pub(super) fn origin_works_words() -> &'static str {
-    "other jobs got their files from the same directory or server before and after this hold"
+/// States what this log shows that supports the rule for the hold code of a job.
+pub(super) fn rule_evidence_words(
+    rule: &HoldRule,
+    evidence: &HeldEvidence,
+) -> impl Iterator<Item = String> + use<> {
+    let is_repeated = rule.expects_failure() && evidence.rule_key.is_repeated;
+    let repeated = "it was released several times, and held again for the same reason each time";
+    let is_there_for_others = evidence.origin_state == OriginState::Works;
+    let others =
+        "other jobs got their files from the same directory or server before and after this hold";
+    let words = [
+        is_there_for_others.then_some(others),
+        is_repeated.then_some(repeated),
+    ];
+    words.into_iter().flatten().map(str::to_owned)
 }
 
 /// States that the odds follow from outcomes at other access points.

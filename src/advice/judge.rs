@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
-    decide_by_answer, decide_by_probability, decide_by_record, origin_works_words, repeated_words,
+    decide_by_answer, decide_by_probability, decide_by_record, rule_evidence_words,
     similar_holds_words,
 };
 use super::held_ids::HeldId;
@@ -22,7 +22,7 @@ use poolcast_base::output;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoreSummary};
-use poolcast_holds::answers::{OriginState, ThingState};
+use poolcast_holds::answers::ThingState;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, code_rule,
@@ -309,14 +309,8 @@ impl HoldJudge<'_> {
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
             let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
             judgement.decision.firmness = answer.firmness;
-            let works = evidence.origin_state == OriginState::Works;
-            let is_repeated = rule.expects_failure() && evidence.rule_key.is_repeated;
-            let further = [
-                works.then(origin_works_words),
-                is_repeated.then(repeated_words),
-            ];
-            let reasons = further.into_iter().flatten().map(str::to_owned);
-            judgement.decision.reasons.extend(reasons);
+            let observed = rule_evidence_words(&rule, evidence);
+            judgement.decision.reasons.extend(observed);
             return Some(judgement);
         }
         let notes = AnswerNotes {

@@ -38,33 +38,22 @@ impl ClusterRuns {
             .map(|hold| jobs.cluster(hold.job as usize))
             .collect();
 
-        let found = jobs.map_ranges(|range| {
-            let mut found: Vec<(ClusterKey, ClusterRun)> = Vec::new();
-            for job in range.filter(|&job| clusters.contains(&jobs.cluster(job))) {
-                let run = good_run(job as u32, &jobs.history(job));
-                found.extend(run.map(|run| (jobs.cluster(job), run)));
-            }
-            found
-        });
-        let mut runs: HashMap<ClusterKey, Vec<ClusterRun>> = HashMap::new();
-        for (cluster, run) in found.into_iter().flatten() {
-            runs.entry(cluster).or_default().push(run);
-        }
-        for of_cluster in runs.values_mut() {
-            of_cluster.sort_unstable();
-        }
-        ClusterRuns(runs)
+        let run_of = |job: usize| good_run(job as u32, &jobs.history(job));
+        ClusterRuns(runs_by_cluster(store, &clusters, run_of))
     }
 
     /// Returns the runs that started a program which jobs of their cluster in `holds` could not start,
-    /// each with the index of a hold for each cause of kind `kind`. The machine decides whether a program
-    /// starts, so these jobs would have started, too.
+    /// each with the index of a hold for each cause of kind `kind`; none for kinds that do not name the
+    /// program. The machine decides whether a program starts, so these jobs would have started, too.
     pub(super) fn of_started_programs(
         &self,
         store: &EventStore,
         holds: &[PastHold],
         kind: CauseKind,
     ) -> Vec<(ClusterRun, u32)> {
+        if !matches!(kind, CauseKind::File | CauseKind::ClusterReason) {
+            return Vec::new();
+        }
         let mut hold_of_cause: BTreeMap<(ClusterKey, u64), u32> = BTreeMap::new();
         for (hold, index) in holds.iter().zip(0..) {
             let key = hold.causes.get(kind);
@@ -73,17 +62,18 @@ impl ClusterRuns {
                 hold_of_cause.insert((cluster, key), index);
             }
         }
-        let runs_of = |((cluster, _), index): (&(ClusterKey, u64), &u32)| {
-            let runs = self.0.get(cluster).into_iter().flatten();
-            runs.map(|run| (*run, *index)).collect::<Vec<_>>()
-        };
-        hold_of_cause.iter().flat_map(runs_of).collect()
+
+        let mut runs = Vec::new();
+        for ((cluster, _), index) in hold_of_cause {
+            runs.extend(self.of_cluster(cluster).iter().map(|run| (*run, index)));
+        }
+        runs
     }
 
     /// Returns the number of jobs of `cluster` that are known at `asked_ms` to have succeeded in runs
     /// that began at `since_ms` or later.
     pub(crate) fn count_since(&self, cluster: ClusterKey, since_ms: i64, asked_ms: i64) -> usize {
-        let runs = self.0.get(&cluster).map_or(&[][..], Vec::as_slice);
+        let runs = self.of_cluster(cluster);
         let until = runs.partition_point(|run| run.known_ms <= asked_ms);
         runs[..until]
             .iter()
@@ -93,6 +83,37 @@ impl ClusterRuns {
             .take(MAX_RUNS)
             .count()
     }
+
+    fn of_cluster(&self, cluster: ClusterKey) -> &[ClusterRun] {
+        self.0.get(&cluster).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the runs that `run_of` finds of the jobs of `clusters`, sorted, by cluster.
+pub(super) fn runs_by_cluster<T: Ord + Send>(
+    store: &EventStore,
+    clusters: &HashSet<ClusterKey>,
+    run_of: impl Fn(usize) -> Option<T> + Sync,
+) -> HashMap<ClusterKey, Vec<T>> {
+    if clusters.is_empty() {
+        return HashMap::new();
+    }
+    let jobs = store.jobs();
+    let run_in_cluster = |job: usize| {
+        let cluster = jobs.cluster(job);
+        let run = clusters.contains(&cluster).then(|| run_of(job)).flatten()?;
+        Some((cluster, run))
+    };
+    let found = jobs.map_ranges(|range| range.filter_map(run_in_cluster).collect::<Vec<_>>());
+
+    let mut runs: HashMap<ClusterKey, Vec<T>> = HashMap::new();
+    for (cluster, run) in found.into_iter().flatten() {
+        runs.entry(cluster).or_default().push(run);
+    }
+    for of_cluster in runs.values_mut() {
+        of_cluster.sort_unstable();
+    }
+    runs
 }
 
 /// Returns the run of a job that ended well, if there was one. A job that failed later may share that

@@ -1,7 +1,7 @@
 //! The holds of a log as evidence: by cause, what was known at any moment.
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::cluster_runs::{ClusterRun, ClusterRuns};
+use super::cluster_runs::ClusterRuns;
 use super::input_runs::{InputRun, input_runs};
 use super::origin_state::{OriginState, OriginStates};
 use super::past_hold::{PastHold, past_holds};
@@ -24,6 +24,18 @@ pub(crate) struct LentOutcome {
     pub(crate) outcome: DatedOutcome,
     /// Index of the job.
     pub(crate) job: u32,
+}
+
+impl LentOutcome {
+    /// Returns the success of a job that was not held, in a run that got past the point of a hold at `at_ms`.
+    /// Had the held jobs been released then, they would have got past it, too.
+    fn of_success(at_ms: i64, known_ms: i64, job: u32) -> LentOutcome {
+        LentOutcome {
+            at_ms,
+            outcome: DatedOutcome::new(known_ms, true),
+            job,
+        }
+    }
 }
 
 /// A job that got past the point at which another was held, or itself. Sorts by the time at which
@@ -262,19 +274,16 @@ impl CauseIndex {
         for (run, index) in input_runs(store, holds, kind) {
             if kind == CauseKind::File {
                 passes.push((pass_of_run(&run), index));
-                lent.push((lent_by_run(&run), index));
+                let success = LentOutcome::of_success(run.read_ms, run.known_ms, run.job);
+                lent.push((success, index));
             } else {
                 reads.push((pass_of_run(&run), index));
             }
         }
 
-        if matches!(kind, CauseKind::File | CauseKind::ClusterReason) {
-            let started = cluster_runs.of_started_programs(store, holds, kind);
-            lent.extend(
-                started
-                    .iter()
-                    .map(|(run, index)| (lent_by_start(run), *index)),
-            );
+        for (run, index) in cluster_runs.of_started_programs(store, holds, kind) {
+            let success = LentOutcome::of_success(run.started_ms, run.known_ms, run.job);
+            lent.push((success, index));
         }
 
         let count = groups.count();
@@ -340,24 +349,5 @@ fn pass_of_run(run: &InputRun) -> Pass {
         known_ms: run.known_ms,
         released_ms: run.read_ms,
         owner: run.owner,
-    }
-}
-
-/// Returns the outcome that `run` lends to the holds of its cluster because the program did not start.
-fn lent_by_start(run: &ClusterRun) -> LentOutcome {
-    LentOutcome {
-        at_ms: run.started_ms,
-        outcome: DatedOutcome::new(run.known_ms, true),
-        job: run.job,
-    }
-}
-
-/// Returns the outcome that `run` lends to the holds for its input file: had they been released then,
-/// they would have got the file, too.
-fn lent_by_run(run: &InputRun) -> LentOutcome {
-    LentOutcome {
-        at_ms: run.read_ms,
-        outcome: DatedOutcome::new(run.known_ms, true),
-        job: run.job,
     }
 }

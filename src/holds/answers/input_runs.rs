@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::cluster_runs::ClusterKey;
+use super::cluster_runs::{ClusterKey, runs_by_cluster};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
@@ -91,7 +91,11 @@ fn runs_that_read_shared(
 ) -> Vec<(InputRun, u32)> {
     let shared = shared_files(store, holds, of_input);
     let clusters: HashSet<ClusterKey> = shared.keys().map(|(cluster, _)| *cluster).collect();
-    let runs = unlisted_runs(store, &clusters);
+    let runs = runs_by_cluster(store, &clusters, |index| {
+        let is_listed = lists_inputs(store, index);
+        let run = (!is_listed).then(|| first_run(index, &store.jobs().get(index)));
+        run.flatten()
+    });
     let mut found = Vec::new();
     for ((cluster, number), failed_ms) in shared {
         let of_cluster = runs.get(&cluster).map_or(&[][..], Vec::as_slice);
@@ -113,7 +117,7 @@ fn shared_files(
     for hold in holds.iter().filter(|hold| hold.code == TRANSFER_INPUT) {
         let index = hold.job as usize;
         let facts = jobs.get(index).hold_facts(hold.cycle.hold);
-        if facts.file == 0 || jobs.inputs(index).next().is_some() {
+        if facts.file == 0 || lists_inputs(store, index) {
             continue;
         }
         let input = InputFile {
@@ -125,37 +129,19 @@ fn shared_files(
     }
 
     let mut shared: BTreeMap<(ClusterKey, u32), Vec<i64>> = BTreeMap::new();
-    for ((cluster, input), jobs) in failed {
-        if let Some(number) = of_input(input).filter(|_| jobs.len() > 1) {
+    for ((cluster, input), first_holds) in failed {
+        if let Some(number) = of_input(input).filter(|_| first_holds.len() > 1) {
             let failed_ms = shared.entry((cluster, number)).or_default();
-            failed_ms.extend(jobs.into_values());
+            failed_ms.extend(first_holds.into_values());
             failed_ms.sort_unstable();
         }
     }
     shared
 }
 
-/// Returns the first runs of the jobs of `clusters` whose ads list no input, by the time of the read.
-fn unlisted_runs(
-    store: &EventStore,
-    clusters: &HashSet<ClusterKey>,
-) -> HashMap<ClusterKey, Vec<InputRun>> {
-    let jobs = store.jobs();
-    let run_of = |index: usize| {
-        let cluster = Some(jobs.cluster(index)).filter(|cluster| clusters.contains(cluster))?;
-        let is_listed = jobs.inputs(index).next().is_some();
-        let run = (!is_listed).then(|| first_run(index, &jobs.get(index)))??;
-        Some((cluster, run))
-    };
-    let found = jobs.map_ranges(|range| range.filter_map(run_of).collect::<Vec<_>>());
-    let mut runs: HashMap<ClusterKey, Vec<InputRun>> = HashMap::new();
-    for (cluster, run) in found.into_iter().flatten() {
-        runs.entry(cluster).or_default().push(run);
-    }
-    for of_cluster in runs.values_mut() {
-        of_cluster.sort_unstable();
-    }
-    runs
+/// Returns true if the ads of the job list input files.
+fn lists_inputs(store: &EventStore, index: usize) -> bool {
+    store.jobs().inputs(index).next().is_some()
 }
 
 /// Returns those of the `runs` of a cluster, in order, by whose time two jobs had failed to read a file, at
