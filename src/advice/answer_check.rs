@@ -425,10 +425,8 @@ mod tests {
     use super::super::job_command::JobId;
     use super::*;
     use htcondor_eventlog::ATTRIBUTE_UPDATE;
-    use htcondor_eventlog::{
-        ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
-    };
-    use test_stores::{TestLog, store_of};
+    use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+    use test_stores::TestLog;
 
     const FIRM: Option<AnswerFirmness> = Some(AnswerFirmness::Firm);
 
@@ -686,48 +684,5 @@ mod tests {
         };
         assert_eq!(counts(i64::MIN), (Some(110_000), 4, 2, 1));
         assert_eq!(counts(120_000), (Some(120_000), 3, 1, 1));
-    }
-
-    /// Returns whether the success of a job that was held with this code is visibly repaired. The
-    /// job updates an attribute if `is_edited`, and its last run uses `memory_mb`.
-    fn is_repaired(hold_code: i32, memory_mb: u32, is_edited: bool) -> bool {
-        let mut life = vec![(0, SUBMIT), (1, EXECUTE), (2, HELD)];
-        life.extend(is_edited.then_some((3, ATTRIBUTE_UPDATE)));
-        life.extend([(4, RELEASED), (5, EXECUTE), (6, TERMINATED)]);
-        let events: Vec<JobEvent> = (life.into_iter())
-            .map(|(s, number)| JobEvent {
-                cluster: 1,
-                time_ms: s * 1000,
-                number,
-                normal: u8::from(number == TERMINATED),
-                hold_code: if number == HELD { hold_code } else { 0 },
-                hold_subcode: if number == HELD { 102 } else { 0 },
-                facts: match number {
-                    TERMINATED => EventFacts::from_run(RunUsage {
-                        memory_mb: Some(memory_mb),
-                        ..RunUsage::default()
-                    }),
-                    _ => EventFacts::default(),
-                },
-                ..JobEvent::default()
-            })
-            .collect();
-        let store = store_of(&events);
-        let mut job = store.jobs().get(0);
-        job.request.memory_mb = 128;
-        let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
-        assert_eq!(cycle.outcome, HoldOutcome::Label(true));
-        is_visibly_repaired(&job, &cycle)
-    }
-
-    #[test]
-    fn repairs_are_visible_as_edits_and_as_use_above_the_request() {
-        assert!(
-            is_repaired(34, 200, false),
-            "used more than it had requested"
-        );
-        assert!(!is_repaired(34, 100, false));
-        assert!(!is_repaired(13, 200, false), "was not held for its use");
-        assert!(is_repaired(13, 100, true), "edited");
     }
 }

@@ -218,11 +218,16 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         )),
         _ => None,
     };
+    let is_recovered = action == HoldAction::Release && evidence.recovered > 0;
+    let is_said = evidence.started_in_cluster > 0;
+    let in_cluster =
+        (is_recovered && evidence.has_cluster_succeeded && !is_said).then(|| IN_CLUSTER.to_owned());
     let recovered = notes.recovered.map(recovery_words);
     let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
     let is_known_from_elsewhere = evidence.is_known_from_elsewhere();
     let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
     why.into_iter()
+        .chain(in_cluster)
         .chain(recovered)
         .chain([odds])
         .chain(elsewhere)
@@ -253,6 +258,9 @@ fn cluster_words(started: usize) -> String {
         output::counted(started, "other job")
     )
 }
+
+/// What shows that a job whose cause others got past has no further fault.
+const IN_CLUSTER: &str = "another job of its cluster has succeeded since";
 
 /// States what came of the earlier releases whose cause other jobs had got past.
 fn recovery_words(record: RecoveryRecord) -> String {
@@ -598,7 +606,7 @@ mod tests {
             is_probe: true,
             recovered: 10,
             started_in_cluster: 0,
-            has_cluster_succeeded: true,
+            has_cluster_succeeded: false,
             origin_reads: 0,
             awaits_outcome: false,
             failed_just_now: false,
@@ -619,10 +627,12 @@ mod tests {
             let mut evidence = evidence;
             evidence.odds.is_known_from_elsewhere = true;
             evidence.recovered = recovered;
+            evidence.has_cluster_succeeded = true;
             answer_reasons(HoldAction::Release, &evidence, &AnswerNotes::default())
         };
         assert!(from_elsewhere(0).contains(&elsewhere_words().to_owned()));
         assert!(!from_elsewhere(4).contains(&elsewhere_words().to_owned()));
+        assert!(from_elsewhere(4).contains(&IN_CLUSTER.to_owned()));
 
         let reasons =
             |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");

@@ -126,22 +126,26 @@ impl RuleRecord {
         self.right as f64 / self.answers as f64
     }
 
-    /// The share of right answers where the odds `later` agree with the rule; `None` if they do not, or if
-    /// too few such answers are known.
-    pub fn agreed_precision(&self, later: f64) -> Option<f64> {
-        let is_known = later <= RULE_AGREES_UP_TO && self.agreed >= MIN_ANSWERS;
-        is_known.then(|| self.agreed_right as f64 / self.agreed as f64)
+    /// The share of right answers where the odds agreed with the rule; `None` if too few such answers
+    /// are known.
+    pub fn agreed_precision(&self) -> Option<f64> {
+        (self.agreed >= MIN_ANSWERS).then(|| self.agreed_right as f64 / self.agreed as f64)
     }
 
     fn add(&mut self, answer: &SettledAnswer) {
         let is_right = usize::from(!answer.is_success);
         self.answers += 1;
         self.right += is_right;
-        if answer.probability <= RULE_AGREES_UP_TO {
+        if rule_agrees(answer.probability) {
             self.agreed += 1;
             self.agreed_right += is_right;
         }
     }
+}
+
+/// Returns true if the odds `later` agree with a rule that expects failure.
+pub(crate) fn rule_agrees(later: f64) -> bool {
+    later <= RULE_AGREES_UP_TO
 }
 
 /// The releases, because other jobs got past the cause, that are counted together.
@@ -165,6 +169,13 @@ pub struct RecoveryRecord {
     pub successes: usize,
     /// Lower bound of the share of successes, with a confidence of 90 %.
     pub lower: f64,
+}
+
+impl RecoveryRecord {
+    /// The share of successes.
+    pub fn precision(&self) -> f64 {
+        self.successes as f64 / self.releases as f64
+    }
 }
 
 /// Limits for all kinds of answers.
@@ -515,10 +526,9 @@ mod tests {
         let record = |code| limits.rule(key(code));
         let sometimes_right = record((13, 2)).expect("known");
         assert_eq!(sometimes_right.precision(), 0.5);
-        assert_eq!(sometimes_right.agreed_precision(0.3), Some(1.0), "low odds");
-        assert_eq!(sometimes_right.agreed_precision(0.31), None);
+        assert_eq!(sometimes_right.agreed_precision(), Some(1.0), "low odds");
         let never_sure = record((6, 2)).expect("known");
-        let agreed = never_sure.agreed_precision(0.1).expect("known");
+        let agreed = never_sure.agreed_precision().expect("known");
         assert!((0.45..0.55).contains(&agreed), "{agreed}");
         assert_eq!(record((12, 2)), None, "too few");
         let other_fault = RuleKey {

@@ -2,11 +2,11 @@
 //! answers have earned, and the rule for its hold code.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::codes::HoldRule;
+use super::codes::{HoldRule, is_missing_output};
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
     AnswerLimits, HeldOdds, LimitPair, NamedFault, OriginState, RecoveryKey, RecoveryRecord,
-    RuleRecord,
+    RuleRecord, rule_agrees,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -90,38 +90,36 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 }
 
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
-/// knowledge about HTCondor and not about this pool, where missing files may come back by themselves,
-/// so it is probable. Outcomes are known only for owners who release jobs, so the record alone makes
-/// no answer firm: the odds later must agree, and where they did, the rule must have been right. A
-/// rule that raises a request is not firm then, because what a job uses differs from run to run. If the
-/// job itself failed again after several releases, the answer is firm unless such answers were wrong.
+/// knowledge about HTCondor and not about this pool, where missing files may come back by themselves.
+/// Outcomes are known only for owners who release jobs, so the record alone makes no answer firm: the
+/// odds later must agree, and where they did, no record may say that the rule was wrong. A rule that
+/// raises a request is not firm then, because what a job uses differs from run to run. If the job itself
+/// failed again after several releases, the answer is firm unless such answers were wrong.
 fn rule_firmness(
     rule: &HoldRule,
     record: Option<&RuleRecord>,
     evidence: &HeldEvidence,
     settings: &AdviceConfig,
 ) -> AnswerFirmness {
-    let is_repeated = evidence.rule_key.is_repeated;
-    let Some(record) = record else {
-        return if is_repeated {
-            AnswerFirmness::Firm
-        } else {
-            AnswerFirmness::Probable
-        };
-    };
-    let agreed = record.agreed_precision(evidence.odds.later);
-    let is_sure = |precision: f64| precision >= settings.precision;
-    let is_firm = if is_repeated {
-        is_sure(record.precision())
+    let earned = record.map_or(AnswerFirmness::Probable, |record| {
+        AnswerFirmness::earned(record.precision(), settings)
+    });
+    let is_firm = if evidence.rule_key.is_repeated {
+        record.is_none() || earned == AnswerFirmness::Firm
     } else {
-        agreed.is_some_and(is_sure) && !rule.raises_request()
+        let agreed = record.and_then(RuleRecord::agreed_precision);
+        let is_wrong = match agreed {
+            Some(precision) => precision < settings.precision,
+            None => earned == AnswerFirmness::Possible,
+        };
+        let odds = evidence.odds;
+        let agrees = rule_agrees(odds.later) && !odds.is_known_from_elsewhere;
+        agrees && !is_wrong && !rule.raises_request()
     };
     if is_firm {
         AnswerFirmness::Firm
-    } else if record.precision() >= settings.probable_precision {
-        AnswerFirmness::Probable
     } else {
-        AnswerFirmness::Possible
+        earned.max(AnswerFirmness::Probable)
     }
 }
 
@@ -172,11 +170,10 @@ fn success_answer(
     }
     if evidence.has_recovered() {
         let key = evidence.recovery_key();
-        let is_sure = |record: &RecoveryRecord| record.lower >= settings.precision;
-        let firmness = release_firmness(may_be_firm && limits.recovery(key).is_some_and(is_sure));
+        let is_sure = is_recovery_sure(evidence, limits.recovery(key), settings);
         return Some(HeldAnswer {
             recovery: Some(key),
-            ..HeldAnswer::new(HoldAction::Release, Some(firmness))
+            ..HeldAnswer::new(HoldAction::Release, Some(release_firmness(is_sure)))
         });
     }
     let is_few = evidence.held_for_cause <= FEW_HELD || now >= RELEASE_MANY_FROM;
@@ -206,6 +203,27 @@ fn success_answer(
     let is_try =
         held == 1 && is_passing && evidence.is_taught && evidence.best_of_cause >= TRY_FROM;
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
+}
+
+/// Returns true if a release because other jobs got past the cause is firm. If another job of the
+/// cluster succeeded, too, no further fault is likely, so that only a record that says otherwise speaks
+/// against it. It shows nothing about an output that each job writes by itself. Without it, the bound of
+/// a record must show that such releases succeed.
+fn is_recovery_sure(
+    evidence: &HeldEvidence,
+    record: Option<&RecoveryRecord>,
+    settings: &AdviceConfig,
+) -> bool {
+    let (code, subcode) = evidence.rule_key.code;
+    match record {
+        Some(record) if evidence.has_cluster_succeeded => record.precision() >= settings.precision,
+        Some(record) => record.lower >= settings.precision,
+        None => {
+            evidence.has_cluster_succeeded
+                && evidence.recovered >= RECOVERED_WITHOUT_ODDS
+                && !is_missing_output(code, subcode)
+        }
+    }
 }
 
 /// Returns the certainty of a release that follows from limits or outcomes of other jobs.
@@ -378,20 +396,21 @@ pub(super) mod tests {
     const POSSIBLE: Option<AnswerFirmness> = Some(AnswerFirmness::Possible);
 
     #[test]
-    fn release_after_others_got_past_is_firm_once_such_releases_succeeded() {
-        let evidence = HeldEvidence {
+    fn release_after_others_got_past_is_firm_if_the_cluster_succeeds_or_by_its_record() {
+        let recovered = HeldEvidence {
             recovered: 3,
             ..evidence(0.4, 0.3)
         };
-        let record = |lower| RecoveryRecord {
-            key: evidence.recovery_key(),
-            releases: 50,
-            successes: 48,
-            lower,
-        };
-        let firmness = |lower: Option<f64>| {
+        // Returns the certainty where 20 releases have these successes and this lower bound.
+        let firmness = |evidence: HeldEvidence, record: Option<(usize, f64)>| {
+            let record = record.map(|(successes, lower)| RecoveryRecord {
+                key: evidence.recovery_key(),
+                releases: 20,
+                successes,
+                lower,
+            });
             let limits = AnswerLimits {
-                recovered: lower.into_iter().map(record).collect(),
+                recovered: record.into_iter().collect(),
                 ..limits()
             };
             let answer = held_answer(&evidence, &limits, &TestConfig::load(&[]).advice);
@@ -399,9 +418,27 @@ pub(super) mod tests {
             assert_eq!(answer.action, HoldAction::Release);
             answer.firmness
         };
-        assert_eq!(firmness(None), PROBABLE);
-        assert_eq!(firmness(Some(0.89)), PROBABLE);
-        assert_eq!(firmness(Some(0.9)), FIRM);
+        assert_eq!(firmness(recovered, None), FIRM);
+        assert_eq!(firmness(recovered, Some((18, 0.6))), FIRM);
+        assert_eq!(firmness(recovered, Some((17, 0.6))), PROBABLE);
+
+        let alone = HeldEvidence {
+            has_cluster_succeeded: false,
+            ..recovered
+        };
+        assert_eq!(firmness(alone, None), PROBABLE, "it may have another fault");
+        assert_eq!(firmness(alone, Some((20, 0.89))), PROBABLE);
+        assert_eq!(firmness(alone, Some((20, 0.9))), FIRM);
+
+        let output = HeldEvidence {
+            rule_key: RuleKey {
+                code: (12, 2),
+                ..recovered.rule_key
+            },
+            ..recovered
+        };
+        assert_eq!(firmness(output, None), PROBABLE, "each job writes its own");
+        assert_eq!(firmness(output, Some((18, 0.6))), FIRM);
     }
 
     #[test]
@@ -546,7 +583,13 @@ pub(super) mod tests {
             (HoldAction::Probe, None),
             "two of many are probes"
         );
-        assert_eq!(answer(after(12, 0.2, 2)), (HoldAction::Release, PROBABLE));
+        let two = after(12, 0.2, 2);
+        assert_eq!(answer(two), (HoldAction::Release, FIRM));
+        let of_other_clusters = HeldEvidence {
+            has_cluster_succeeded: false,
+            ..two
+        };
+        assert_eq!(answer(of_other_clusters), (HoldAction::Release, PROBABLE));
     }
 
     #[test]
@@ -614,7 +657,11 @@ pub(super) mod tests {
             recovered: 2,
             ..elsewhere(0.3, 0.9)
         };
-        assert_eq!(answer(recovered), (HoldAction::Release, PROBABLE));
+        assert_eq!(
+            answer(recovered),
+            (HoldAction::Release, FIRM),
+            "jobs of this log show it"
+        );
     }
 
     #[test]
@@ -725,14 +772,26 @@ pub(super) mod tests {
             Some(rule_firmness(&rule, record.as_ref(), &asked, &settings))
         };
         let firmness = |record, later| of_rule((13, 2), record, later);
-        assert_eq!(firmness(None, 0.1), PROBABLE, "nothing earned");
+        assert_eq!(firmness(None, 0.3), FIRM, "nothing says otherwise");
+        assert_eq!(firmness(None, 0.31), PROBABLE, "the odds differ");
         assert_eq!(firmness(Some(rule_record(93)), 0.1), FIRM);
-        assert_eq!(
-            firmness(Some(rule_record(93)), 0.4),
-            PROBABLE,
-            "the odds differ"
+        assert_eq!(firmness(Some(rule_record(93)), 0.4), PROBABLE);
+        assert_eq!(firmness(Some(rule_record(80)), 0.1), PROBABLE, "was wrong");
+        assert_eq!(firmness(Some(rule_record(50)), 0.1), POSSIBLE);
+        let never_agreed = RuleRecord {
+            agreed: 0,
+            agreed_right: 0,
+            ..rule_record(80)
+        };
+        assert_eq!(firmness(Some(never_agreed), 0.1), FIRM);
+        assert_eq!(firmness(Some(never_agreed), 0.4), PROBABLE);
+        let elsewhere = rule_firmness(
+            &code_rule(13, 2).expect("a rule"),
+            None,
+            &elsewhere(0.1, 0.1),
+            &settings,
         );
-        assert_eq!(firmness(Some(rule_record(50)), 0.4), POSSIBLE);
+        assert_eq!(Some(elsewhere), PROBABLE, "known from elsewhere alone");
 
         let memory = (34, 102);
         assert_eq!(of_rule(memory, None, 0.1), PROBABLE, "the use differs");
@@ -785,7 +844,7 @@ pub(super) mod tests {
             ..evidence(0.6, 0.9)
         };
         assert_eq!(answer(old(recovered(1))), (HoldAction::Probe, None));
-        assert_eq!(answer(old(recovered(2))), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(old(recovered(2))), (HoldAction::Release, FIRM));
         let missing = HeldEvidence {
             rule: code_rule(13, 2),
             ..evidence(0.6, 0.2)
