@@ -316,10 +316,7 @@ fn jobs_of_a_cluster_that_read_the_same_file_release_those_that_could_not() {
     );
 
     let after = page_of_shared_input(log);
-    assert!(
-        after.contains("\nRELEASE AS IT IS: 4 jobs\n"),
-        "{after}"
-    );
+    assert!(after.contains("\nRELEASE AS IT IS: 4 jobs\n"), "{after}");
     assert!(after.contains(" 4 successes since\n"), "{after}");
     assert!(!after.contains("known from other access points"), "{after}");
 }

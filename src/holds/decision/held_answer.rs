@@ -205,25 +205,30 @@ fn success_answer(
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Returns true if a release because other jobs got past the cause is firm. If another job of the
-/// cluster succeeded, too, no further fault is likely, so that only a record that says otherwise speaks
-/// against it. It shows nothing about an output that each job writes by itself. Without it, the bound of
-/// a record must show that such releases succeed.
+/// Returns true if a release because other jobs got past the cause is firm. None is before another job
+/// of the cluster succeeds: this job may have another fault. Then a server or a machine is shown to work,
+/// so that only a record that says otherwise speaks against it. A fault of the job itself may stay
+/// although others were repaired, so there the bound of a record must show that such releases succeed.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
     settings: &AdviceConfig,
 ) -> bool {
-    let (code, subcode) = evidence.rule_key.code;
-    match record {
-        Some(record) if evidence.has_cluster_succeeded => record.precision() >= settings.precision,
+    let is_shown = evidence.recovered >= RECOVERED_WITHOUT_ODDS && !is_perhaps_of_job(evidence);
+    let is_earned = match record {
+        Some(record) if is_shown => record.precision() >= settings.precision,
         Some(record) => record.lower >= settings.precision,
-        None => {
-            evidence.has_cluster_succeeded
-                && evidence.recovered >= RECOVERED_WITHOUT_ODDS
-                && !is_missing_output(code, subcode)
-        }
-    }
+        None => is_shown,
+    };
+    evidence.has_cluster_succeeded && is_earned
+}
+
+/// Returns true if the fault may be one of the job itself: a rule says so, and no other job of its
+/// cluster started the program, or the job has not written an output file.
+fn is_perhaps_of_job(evidence: &HeldEvidence) -> bool {
+    let (code, subcode) = evidence.rule_key.code;
+    let is_by_rule = evidence.rule.is_some_and(|rule| rule.expects_failure());
+    is_by_rule && evidence.started_in_cluster == 0 || is_missing_output(code, subcode)
 }
 
 /// Returns the certainty of a release that follows from limits or outcomes of other jobs.
@@ -427,8 +432,7 @@ pub(super) mod tests {
             ..recovered
         };
         assert_eq!(firmness(alone, None), PROBABLE, "it may have another fault");
-        assert_eq!(firmness(alone, Some((20, 0.89))), PROBABLE);
-        assert_eq!(firmness(alone, Some((20, 0.9))), FIRM);
+        assert_eq!(firmness(alone, Some((20, 0.9))), PROBABLE);
 
         let output = HeldEvidence {
             rule_key: RuleKey {
@@ -437,8 +441,15 @@ pub(super) mod tests {
             },
             ..recovered
         };
-        assert_eq!(firmness(output, None), PROBABLE, "each job writes its own");
-        assert_eq!(firmness(output, Some((18, 0.6))), FIRM);
+        let input = HeldEvidence {
+            rule: code_rule(13, 2),
+            ..recovered
+        };
+        for of_job in [output, input] {
+            assert_eq!(firmness(of_job, None), PROBABLE, "others were repaired");
+            assert_eq!(firmness(of_job, Some((20, 0.89))), PROBABLE);
+            assert_eq!(firmness(of_job, Some((20, 0.9))), FIRM);
+        }
     }
 
     #[test]
