@@ -439,6 +439,7 @@ mod tests {
                 last_failure_ms: 200_000,
                 successes_since,
                 owners_since: 0,
+                by_hand_of: None,
                 success_lower: None,
                 reads_since: 0,
             }))

@@ -606,6 +606,7 @@ mod tests {
             is_probe: true,
             recovered: 10,
             started_in_cluster: 0,
+            is_perhaps_repaired: false,
             has_cluster_succeeded: false,
             origin_reads: 0,
             awaits_outcome: false,
@@ -619,6 +620,7 @@ mod tests {
                 last_failure_ms: 1_795_227_966_000,
                 successes_since,
                 owners_since: 0,
+                by_hand_of: None,
                 success_lower: Some(success_lower),
                 reads_since: 0,
             })
@@ -659,7 +661,6 @@ mod tests {
                 },
                 releases: 1_200,
                 successes: 1_100,
-                lower: 0.9,
             }),
             ..of_ten
         };

@@ -96,6 +96,7 @@ mod tests {
             last_failure_ms: 0,
             successes_since,
             owners_since,
+            by_hand_of: None,
             success_lower: None,
             reads_since: 0,
         };

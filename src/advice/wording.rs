@@ -177,6 +177,7 @@ mod tests {
             last_failure_ms: 1_795_227_966_000,
             successes_since: 3,
             owners_since: 2,
+            by_hand_of: None,
             success_lower: Some(0.46),
             reads_since: 0,
         };

@@ -68,6 +68,16 @@ impl TestLog {
         self.add(&[&begun[..], &then, end].concat())
     }
 
+    /// Makes a person, and not a policy, release the job that was added last.
+    pub fn release_last_job_by_hand(&mut self) {
+        let last = self.jobs;
+        for event in self.events.iter_mut().filter(|event| event.cluster == last) {
+            if event.number == RELEASED {
+                event.value = DecidedBy::Person as i32;
+            }
+        }
+    }
+
     /// Adds a job that is held at `held_s` for `file` and stays so.
     pub fn add_held(&mut self, file: u32, held_s: i64) -> i32 {
         self.add(&[

@@ -56,8 +56,6 @@ pub(crate) struct SettledRule {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRelease {
     pub(crate) key: RecoveryKey,
-    /// Index of the moment at which it was advised.
-    pub(crate) moment: u32,
     pub(crate) is_success: bool,
 }
 
@@ -167,8 +165,6 @@ pub struct RecoveryRecord {
     pub releases: usize,
     /// Successes among them.
     pub successes: usize,
-    /// Lower bound of the share of successes, with a confidence of 90 %.
-    pub lower: f64,
 }
 
 impl RecoveryRecord {
@@ -243,22 +239,18 @@ fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
 
 /// Returns the records of the releases with enough known outcomes, in order of their keys.
 fn recovery_records(settled: &[SettledRelease]) -> Vec<RecoveryRecord> {
-    let mut by_key: BTreeMap<RecoveryKey, GroupShares> = BTreeMap::new();
+    let mut records: BTreeMap<RecoveryKey, RecoveryRecord> = BTreeMap::new();
     for release in settled {
-        let shares = by_key.entry(release.key).or_default();
-        shares.add(release.moment, release.is_success);
+        let record = records.entry(release.key).or_insert(RecoveryRecord {
+            key: release.key,
+            releases: 0,
+            successes: 0,
+        });
+        record.releases += 1;
+        record.successes += usize::from(release.is_success);
     }
-    let known = by_key
-        .into_iter()
-        .filter(|(_, shares)| shares.answers >= MIN_ANSWERS);
-    known
-        .map(|(key, shares)| RecoveryRecord {
-            key,
-            releases: shares.answers,
-            successes: shares.right,
-            lower: shares.lower_bound(),
-        })
-        .collect()
+    let is_known = |record: &RecoveryRecord| record.releases >= MIN_ANSWERS;
+    records.into_values().filter(is_known).collect()
 }
 
 impl LimitPair {
@@ -468,11 +460,10 @@ mod tests {
             has_cluster_succeeded,
         };
         let asked = key((13, 2), true);
-        let record = |count: u32, is_success: fn(u32) -> bool| {
+        let record = |count: u32| {
             let recovered = (0..count).map(|at| SettledRelease {
                 key: asked,
-                moment: at / 10,
-                is_success: is_success(at),
+                is_success: at > 0,
             });
             let settled = SettledRecord {
                 recovered: recovered.collect(),
@@ -483,16 +474,10 @@ mod tests {
             assert_eq!(limits.recovery(key((12, 2), true)), None);
             limits.recovery(asked).copied()
         };
-        assert_eq!(record(19, |_| true), None, "too few");
-        let lower = |record: Option<RecoveryRecord>| record.expect("a record").lower;
-        assert!(lower(record(200, |at| at % 20 != 0)) > 0.9);
-        assert!(lower(record(30, |at| at % 20 != 0)) < 0.9, "three moments");
-        let one_bad_moment = record(200, |at| at / 10 != 7);
-        assert_eq!(one_bad_moment.expect("a record").successes, 190);
-        assert!(
-            lower(one_bad_moment) < 0.9,
-            "what fails together is one failure"
-        );
+        assert_eq!(record(19), None, "too few");
+        let of_20 = record(20).expect("a record");
+        assert_eq!((of_20.releases, of_20.successes), (20, 19));
+        assert_eq!(of_20.precision(), 0.95);
     }
 
     fn key(code: (i32, i32)) -> RuleKey {

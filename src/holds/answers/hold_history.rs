@@ -46,6 +46,8 @@ pub(crate) struct Pass {
     /// Time of the release, or of the transfer of the file if the job was not held.
     pub(crate) released_ms: i64,
     pub(crate) owner: u64,
+    /// True if a person released the job, who may have repaired it before.
+    pub(crate) is_by_hand: bool,
 }
 
 /// A release, and the time at which it was known if the job got past the point of its hold. Sorts by
@@ -330,6 +332,7 @@ fn pass_of_hold(hold: &PastHold) -> Option<Pass> {
         known_ms: run.decided_ms(),
         released_ms: hold.release_ms?,
         owner: hold.owner,
+        is_by_hand: !hold.is_automatic,
     })
 }
 
@@ -349,5 +352,6 @@ fn pass_of_run(run: &InputRun) -> Pass {
         known_ms: run.known_ms,
         released_ms: run.read_ms,
         owner: run.owner,
+        is_by_hand: false,
     }
 }

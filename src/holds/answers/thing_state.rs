@@ -47,6 +47,10 @@ pub struct ThingState {
     pub successes_since: usize,
     /// Known owners of these jobs.
     pub owners_since: usize,
+    /// Owner of all these jobs, 0 if unknown, if a person released each of them. That person may have
+    /// repaired them before.
+    #[serde(skip)]
+    pub by_hand_of: Option<u64>,
     /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
     pub success_lower: Option<f64>,
     /// For an origin, first runs of jobs that read a file of it since then: at most [`MAX_SUCCESSES`].
@@ -75,6 +79,7 @@ impl ThingState {
             last_failure_ms: since_ms,
             successes_since: successes.len(),
             owners_since: known_owners(&successes),
+            by_hand_of: by_hand_of(&successes),
             success_lower: success_lower(successes.len()),
             reads_since: latest_passes(known.reads, since_ms).len(),
         })
@@ -89,6 +94,13 @@ fn latest_passes(passes: &[Pass], since_ms: i64) -> Vec<&Pass> {
         .take(MAX_SUCCESSES)
         .filter(|pass| pass.released_ms >= since_ms)
         .collect()
+}
+
+/// Returns the owner of all `successes` if a person released each of them.
+fn by_hand_of(successes: &[&Pass]) -> Option<u64> {
+    let owner = successes.first()?.owner;
+    let is_by_hand = |pass: &&Pass| pass.is_by_hand && pass.owner == owner;
+    successes.iter().all(is_by_hand).then_some(owner)
 }
 
 fn known_owners(successes: &[&Pass]) -> usize {
@@ -141,6 +153,7 @@ mod tests {
         let later = [309, 319, 329].map(|asked_s| state(asked_s).successes_since);
         assert_eq!(later, [1, 2, 3]);
         assert_eq!(state(999).owners_since, 0, "the log names no owner");
+        assert_eq!(state(999).by_hand_of, None, "a policy released them");
     }
 
     #[test]
@@ -151,6 +164,20 @@ mod tests {
         assert_eq!((state.last_failure_ms, state.successes_since), (400_000, 0));
         let before = state_at(&log, 399).expect("a state");
         assert_eq!(before.successes_since, 3, "as of the time of asking");
+    }
+
+    #[test]
+    fn releases_by_hand_have_one_owner_until_a_policy_releases_a_job() {
+        let mut log = TestLog::default();
+        log.add_released(7, 100, 150, false);
+        log.add_released(7, 101, 300, true);
+        log.release_last_job_by_hand();
+        log.add_released(7, 102, 400, true);
+        log.add_held(7, 200);
+        let by_hand_of = |asked_s| state_at(&log, asked_s).expect("a state").by_hand_of;
+        assert_eq!(by_hand_of(299), None, "nobody got past it");
+        assert_eq!(by_hand_of(399), Some(0), "of an unknown owner");
+        assert_eq!(by_hand_of(499), None, "a policy repairs nothing");
     }
 
     #[test]

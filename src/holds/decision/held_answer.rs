@@ -164,9 +164,8 @@ fn success_answer(
         |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
     let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
     let is_passing = later >= PASSING_FROM;
-    let may_be_firm = evidence.has_cluster_succeeded;
     if is_passing && evidence.is_taught && reaches(limits.release.firm) {
-        return release(release_firmness(may_be_firm));
+        return release(release_firmness(is_fault_gone(evidence)));
     }
     if evidence.has_recovered() {
         let key = evidence.recovery_key();
@@ -205,30 +204,31 @@ fn success_answer(
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Returns true if a release because other jobs got past the cause is firm. None is before another job
-/// of the cluster succeeds: this job may have another fault. Then a server or a machine is shown to work,
-/// so that only a record that says otherwise speaks against it. A fault of the job itself may stay
-/// although others were repaired, so there the bound of a record must show that such releases succeed.
+/// Returns true if a release because other jobs got past the cause is firm. No record of such releases
+/// may contradict it.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
     settings: &AdviceConfig,
 ) -> bool {
-    let is_shown = evidence.recovered >= RECOVERED_WITHOUT_ODDS && !is_perhaps_of_job(evidence);
-    let is_earned = match record {
-        Some(record) if is_shown => record.precision() >= settings.precision,
-        Some(record) => record.lower >= settings.precision,
-        None => is_shown,
-    };
-    evidence.has_cluster_succeeded && is_earned
+    let is_contradicted = record.is_some_and(|record| record.precision() < settings.precision);
+    evidence.recovered >= RECOVERED_WITHOUT_ODDS && is_fault_gone(evidence) && !is_contradicted
 }
 
-/// Returns true if the fault may be one of the job itself: a rule says so, and no other job of its
-/// cluster started the program, or the job has not written an output file.
+/// Returns true if outcomes of other jobs tell enough about this one for a firm release. Another job of
+/// the cluster must have succeeded, as this job may have a further fault. If the fault may be one of the
+/// job itself, those that got past it must not have been repaired one by one.
+fn is_fault_gone(evidence: &HeldEvidence) -> bool {
+    let may_stay = is_perhaps_of_job(evidence) && evidence.is_perhaps_repaired;
+    evidence.has_cluster_succeeded && !may_stay
+}
+
+/// Returns true if the fault may be one of the job itself, because a rule says so, or because the job has
+/// not written an output file.
 fn is_perhaps_of_job(evidence: &HeldEvidence) -> bool {
     let (code, subcode) = evidence.rule_key.code;
     let is_by_rule = evidence.rule.is_some_and(|rule| rule.expects_failure());
-    is_by_rule && evidence.started_in_cluster == 0 || is_missing_output(code, subcode)
+    is_by_rule || is_missing_output(code, subcode)
 }
 
 /// Returns the certainty of a release that follows from limits or outcomes of other jobs.
@@ -368,6 +368,7 @@ pub(super) mod tests {
             failed_just_now: false,
             recovered: 0,
             started_in_cluster: 0,
+            is_perhaps_repaired: false,
             has_cluster_succeeded: true,
             origin_reads: 0,
             holds_for_code: 1,
@@ -401,18 +402,17 @@ pub(super) mod tests {
     const POSSIBLE: Option<AnswerFirmness> = Some(AnswerFirmness::Possible);
 
     #[test]
-    fn release_after_others_got_past_is_firm_if_the_cluster_succeeds_or_by_its_record() {
+    fn release_after_others_got_past_is_firm_if_the_cluster_succeeds_unrepaired() {
         let recovered = HeldEvidence {
             recovered: 3,
             ..evidence(0.4, 0.3)
         };
-        // Returns the certainty where 20 releases have these successes and this lower bound.
-        let firmness = |evidence: HeldEvidence, record: Option<(usize, f64)>| {
-            let record = record.map(|(successes, lower)| RecoveryRecord {
+        // Returns the certainty where so many of 20 releases succeeded.
+        let firmness = |evidence: HeldEvidence, successes: Option<usize>| {
+            let record = successes.map(|successes| RecoveryRecord {
                 key: evidence.recovery_key(),
                 releases: 20,
                 successes,
-                lower,
             });
             let limits = AnswerLimits {
                 recovered: record.into_iter().collect(),
@@ -424,31 +424,37 @@ pub(super) mod tests {
             answer.firmness
         };
         assert_eq!(firmness(recovered, None), FIRM);
-        assert_eq!(firmness(recovered, Some((18, 0.6))), FIRM);
-        assert_eq!(firmness(recovered, Some((17, 0.6))), PROBABLE);
-
+        assert_eq!(firmness(recovered, Some(18)), FIRM);
+        assert_eq!(firmness(recovered, Some(17)), PROBABLE);
         let alone = HeldEvidence {
             has_cluster_succeeded: false,
             ..recovered
         };
-        assert_eq!(firmness(alone, None), PROBABLE, "it may have another fault");
-        assert_eq!(firmness(alone, Some((20, 0.9))), PROBABLE);
+        assert_eq!(firmness(alone, Some(20)), PROBABLE, "another fault");
 
+        let repaired = HeldEvidence {
+            is_perhaps_repaired: true,
+            ..recovered
+        };
+        assert_eq!(firmness(repaired, None), FIRM, "nobody repairs a server so");
         let output = HeldEvidence {
             rule_key: RuleKey {
                 code: (12, 2),
-                ..recovered.rule_key
+                ..repaired.rule_key
             },
-            ..recovered
+            ..repaired
         };
         let input = HeldEvidence {
             rule: code_rule(13, 2),
-            ..recovered
+            ..repaired
         };
         for of_job in [output, input] {
-            assert_eq!(firmness(of_job, None), PROBABLE, "others were repaired");
-            assert_eq!(firmness(of_job, Some((20, 0.89))), PROBABLE);
-            assert_eq!(firmness(of_job, Some((20, 0.9))), FIRM);
+            assert_eq!(firmness(of_job, Some(20)), PROBABLE);
+            let unrepaired = HeldEvidence {
+                is_perhaps_repaired: false,
+                ..of_job
+            };
+            assert_eq!(firmness(unrepaired, None), FIRM);
         }
     }
 

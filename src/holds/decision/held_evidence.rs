@@ -69,6 +69,9 @@ pub struct HeldEvidence {
     pub recovered: usize,
     /// The latter alone; 0 if it was not the program that failed.
     pub started_in_cluster: usize,
+    /// True if the owner of the job, as far as is known, released by hand all jobs that got past the cause,
+    /// and may have repaired each of them before.
+    pub is_perhaps_repaired: bool,
     /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
     /// the job has no further fault.
     pub has_cluster_succeeded: bool,
@@ -183,6 +186,7 @@ pub(crate) fn held_evidence(
             cause: cause_key,
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
+            is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
             has_cluster_succeeded: succeeded[at] > 0,
             origin_reads: cause
                 .state
@@ -200,6 +204,13 @@ pub(crate) fn held_evidence(
         states: causes.into_iter().filter_map(state_of).collect(),
         learned_age,
     })
+}
+
+/// Returns true if the owner of `hold`, as far as is known, released by hand all jobs that got past its
+/// `cause`.
+fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
+    let owner = cause.state.and_then(|state| state.by_hand_of);
+    owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
 }
 
 /// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,

@@ -184,7 +184,6 @@ fn settled_record(
             HoldAction::Release => {
                 let release = answer.recovery.map(|key| SettledRelease {
                     key,
-                    moment: answer.moment,
                     is_success: is_right,
                 });
                 record.recovered.extend(release);
