@@ -215,7 +215,7 @@ fn is_recovery_sure(
     evidence.recovered >= RECOVERED_WITHOUT_ODDS && is_fault_gone(evidence) && !is_contradicted
 }
 
-/// Returns true if outcomes of other jobs tell enough about this one for a firm release. Another job of
+/// Returns true if outcomes of other jobs show enough about this one for a firm release. Another job of
 /// the cluster must have succeeded, as this job may have a further fault. If the fault may be one of the
 /// job itself, those that got past it must not have been repaired one by one.
 fn is_fault_gone(evidence: &HeldEvidence) -> bool {
@@ -407,7 +407,7 @@ pub(super) mod tests {
             recovered: 3,
             ..evidence(0.4, 0.3)
         };
-        // Returns the certainty where so many of 20 releases succeeded.
+        // Returns the certainty with a record of 20 releases and these successes.
         let firmness = |evidence: HeldEvidence, successes: Option<usize>| {
             let record = successes.map(|successes| RecoveryRecord {
                 key: evidence.recovery_key(),

@@ -69,8 +69,8 @@ pub struct HeldEvidence {
     pub recovered: usize,
     /// The latter alone; 0 if it was not the program that failed.
     pub started_in_cluster: usize,
-    /// True if the owner of the job, as far as is known, released by hand all jobs that got past the cause,
-    /// and may have repaired each of them before.
+    /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
+    /// them before: the owner of this job, or an unknown one.
     pub is_perhaps_repaired: bool,
     /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
     /// the job has no further fault.
@@ -206,8 +206,8 @@ pub(crate) fn held_evidence(
     })
 }
 
-/// Returns true if the owner of `hold`, as far as is known, released by hand all jobs that got past its
-/// `cause`.
+/// Returns true if one person released by hand all jobs that got past the `cause` of `hold`: its owner, or
+/// an unknown one.
 fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
     let owner = cause.state.and_then(|state| state.by_hand_of);
     owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
