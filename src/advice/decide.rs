@@ -218,16 +218,15 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         )),
         _ => None,
     };
-    let is_recovered = action == HoldAction::Release && evidence.recovered > 0;
-    let is_said = evidence.started_in_cluster > 0;
-    let in_cluster =
-        (is_recovered && evidence.has_cluster_succeeded && !is_said).then(|| IN_CLUSTER.to_owned());
+    let others = (action == HoldAction::Release)
+        .then(|| others_words(evidence))
+        .flatten();
     let recovered = notes.recovered.map(recovery_words);
     let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
     let is_known_from_elsewhere = evidence.is_known_from_elsewhere();
     let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
     why.into_iter()
-        .chain(in_cluster)
+        .chain(others)
         .chain(recovered)
         .chain([odds])
         .chain(elsewhere)
@@ -259,8 +258,24 @@ fn cluster_words(started: usize) -> String {
     )
 }
 
-/// What shows that a job whose cause others got past has no further fault.
+/// A further job that shows that a job whose cause others got past has no other fault.
 const IN_CLUSTER: &str = "another job of its cluster has succeeded since";
+/// What makes successes of other jobs a weak sign.
+const BY_HAND: &str = "a person released all of them, and may have repaired each one before";
+
+/// States what is known of the jobs that got past the cause, beyond their number.
+fn others_words(evidence: &HeldEvidence) -> Option<String> {
+    let words = if evidence.recovered == 0 || evidence.started_in_cluster > 0 {
+        return None;
+    } else if evidence.may_need_repair() {
+        BY_HAND
+    } else if evidence.has_cluster_succeeded {
+        IN_CLUSTER
+    } else {
+        return None;
+    };
+    Some(words.to_owned())
+}
 
 /// States what came of the earlier releases whose cause other jobs had got past.
 fn recovery_words(record: RecoveryRecord) -> String {
@@ -448,6 +463,7 @@ mod tests {
     use super::*;
     use poolcast_holds::answers::{HeldOdds, RecoveryKey, RuleKey, ThingKind};
     use poolcast_holds::config::AdviceCost;
+    use poolcast_holds::decision::code_rule;
 
     const SETTINGS: AdviceConfig = AdviceConfig {
         precision: 0.9,
@@ -635,6 +651,13 @@ mod tests {
         assert!(from_elsewhere(0).contains(&elsewhere_words().to_owned()));
         assert!(!from_elsewhere(4).contains(&elsewhere_words().to_owned()));
         assert!(from_elsewhere(4).contains(&IN_CLUSTER.to_owned()));
+        let missing_input = HeldEvidence {
+            rule: code_rule(13, 2),
+            is_perhaps_repaired: true,
+            has_cluster_succeeded: true,
+            ..evidence
+        };
+        assert_eq!(others_words(&missing_input).as_deref(), Some(BY_HAND));
 
         let reasons =
             |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");

@@ -2,7 +2,7 @@
 //! answers have earned, and the rule for its hold code.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::codes::{HoldRule, is_missing_output};
+use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
     AnswerLimits, HeldOdds, LimitPair, NamedFault, OriginState, RecoveryKey, RecoveryRecord,
@@ -216,19 +216,9 @@ fn is_recovery_sure(
 }
 
 /// Returns true if outcomes of other jobs show enough about this one for a firm release. Another job of
-/// the cluster must have succeeded, as this job may have a further fault. If the fault may be one of the
-/// job itself, those that got past it must not have been repaired one by one.
+/// the cluster must have succeeded, as this job may have a further fault.
 fn is_fault_gone(evidence: &HeldEvidence) -> bool {
-    let may_stay = is_perhaps_of_job(evidence) && evidence.is_perhaps_repaired;
-    evidence.has_cluster_succeeded && !may_stay
-}
-
-/// Returns true if the fault may be one of the job itself, because a rule says so, or because the job has
-/// not written an output file.
-fn is_perhaps_of_job(evidence: &HeldEvidence) -> bool {
-    let (code, subcode) = evidence.rule_key.code;
-    let is_by_rule = evidence.rule.is_some_and(|rule| rule.expects_failure());
-    is_by_rule || is_missing_output(code, subcode)
+    evidence.has_cluster_succeeded && !evidence.may_need_repair()
 }
 
 /// Returns the certainty of a release that follows from limits or outcomes of other jobs.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::cause_evidence::{
     CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
 };
-use super::codes::{HoldRule, hold_rule, reason_names_file};
+use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
     AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, OriginState, PROGRAM_NOT_STARTED,
     PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
@@ -94,6 +94,14 @@ impl HeldEvidence {
             code: self.rule_key.code,
             has_cluster_succeeded: self.has_cluster_succeeded,
         }
+    }
+
+    /// Returns true if the fault may be one of the job itself, by a rule or because the job has not written
+    /// an output file, and all others that got past it may have been repaired one by one.
+    pub fn may_need_repair(&self) -> bool {
+        let (code, subcode) = self.rule_key.code;
+        let is_by_rule = self.rule.is_some_and(|rule| rule.expects_failure());
+        self.is_perhaps_repaired && (is_by_rule || is_missing_output(code, subcode))
     }
 
     /// Returns the probability of success now: the odds, or the posterior mean of the chance of
