@@ -327,7 +327,10 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
 
 /// Returns the pass of the job of `hold`, if it got past the point of that hold.
 fn pass_of_hold(hold: &PastHold) -> Option<Pass> {
-    let run = hold.next_run.filter(|run| run.is_success())?;
+    // A repair of this job shows nothing about others.
+    let run = hold
+        .next_run
+        .filter(|run| run.is_success() && !hold.is_repaired)?;
     Some(Pass {
         known_ms: run.decided_ms(),
         released_ms: hold.release_ms?,

@@ -119,6 +119,7 @@ fn success_lower(count: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use htcondor_eventlog::{ATTRIBUTE_UPDATE, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
     use test_stores::TestLog;
 
     /// Returns the state of the file that the last job of `log` is held for, at second `asked_s`.
@@ -178,6 +179,21 @@ mod tests {
         assert_eq!(by_hand_of(299), None, "nobody got past it");
         assert_eq!(by_hand_of(399), Some(0), "of an unknown owner");
         assert_eq!(by_hand_of(499), None, "a policy repairs nothing");
+    }
+
+    #[test]
+    fn success_of_an_edited_job_shows_nothing_about_others() {
+        let successes = |edited: &[(i64, u16, u32)]| {
+            let mut log = TestLog::default();
+            log.add_released(7, 100, 150, false);
+            let begun = [(90, SUBMIT, 0), (91, EXECUTE, 0), (101, HELD, 7)];
+            let end = [(300, RELEASED, 0), (301, EXECUTE, 0), (309, TERMINATED, 0)];
+            log.add(&[&begun[..], edited, &end].concat());
+            log.add_held(7, 200);
+            state_at(&log, 400).expect("a state").successes_since
+        };
+        assert_eq!(successes(&[]), 1);
+        assert_eq!(successes(&[(299, ATTRIBUTE_UPDATE, 0)]), 0);
     }
 
     #[test]

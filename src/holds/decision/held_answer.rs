@@ -113,7 +113,8 @@ fn rule_firmness(
             None => earned == AnswerFirmness::Possible,
         };
         let odds = evidence.odds;
-        let agrees = rule_agrees(odds.later) && !odds.is_known_from_elsewhere;
+        let is_learned = evidence.has_outcomes_of_reason && !odds.is_known_from_elsewhere;
+        let agrees = rule_agrees(odds.later) && is_learned;
         agrees && !is_wrong && !rule.raises_request()
     };
     if is_firm {
@@ -125,7 +126,8 @@ fn rule_firmness(
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, to other
 /// owners who miss files in the same directory, or to odds that say that the fault passes. What other
-/// access points know, or what nobody has learned about so old a hold, does not outweigh a rule.
+/// access points know, what follows from other reasons alone, or what nobody has learned about so old a
+/// hold, does not outweigh a rule.
 fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
@@ -135,13 +137,10 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         is_known_from_elsewhere,
         ..
     } = evidence.odds;
-    let is_learned = if evidence.rule_key.named_fault.is_of_file() {
-        // Its code is that of servers that fail, too, so the odds count once the reason is known. Then
-        // they count at any age, because a server may lose a whole bucket for a while.
-        evidence.has_outcomes_of_reason
-    } else {
-        !evidence.is_beyond_learned
-    };
+    // A server may lose a whole bucket for a while, so that the age of a hold for its file says nothing.
+    let is_of_learned_age =
+        !evidence.is_beyond_learned || evidence.rule_key.named_fault.is_of_file();
+    let is_learned = evidence.has_outcomes_of_reason && is_of_learned_age;
     // A file that is missing where others get theirs stays missing, whatever became of other files.
     let passes = later >= RULE_YIELDS_FROM
         && is_learned
@@ -717,11 +716,29 @@ pub(super) mod tests {
             answer(old(NamedFault::Missing)),
             (HoldAction::Later, POSSIBLE)
         );
-        let without_outcomes = HeldEvidence {
-            has_outcomes_of_reason: false,
-            ..old(NamedFault::Missing)
-        };
-        assert_eq!(answer(without_outcomes).0, HoldAction::Fix);
+    }
+
+    #[test]
+    fn odds_outweigh_no_rule_before_outcomes_of_its_reason_are_known() {
+        for (code, subcode, fault) in [(13, 256, NamedFault::Missing), (46, 0, NamedFault::Unknown)]
+        {
+            let learned = HeldEvidence {
+                rule: hold_rule(code, subcode, fault),
+                rule_key: rule_key(fault),
+                ..evidence(0.2, 0.9)
+            };
+            assert_eq!(answer(learned).0, HoldAction::Later);
+            let unknown = HeldEvidence {
+                has_outcomes_of_reason: false,
+                ..learned
+            };
+            assert_eq!(answer(unknown).0, HoldAction::Fix);
+            let agreed = HeldEvidence {
+                odds: evidence(0.2, 0.1).odds,
+                ..unknown
+            };
+            assert_ne!(answer(agreed).1, FIRM, "nothing was learned");
+        }
     }
 
     #[test]
