@@ -265,16 +265,15 @@ const BY_HAND: &str = "a person released all of them, and may have repaired each
 
 /// States what is known of the jobs that got past the cause, beyond their number.
 fn others_words(evidence: &HeldEvidence) -> Option<String> {
-    let words = if evidence.recovered == 0 || evidence.started_in_cluster > 0 {
+    if evidence.recovered == 0 || evidence.started_in_cluster > 0 {
         return None;
-    } else if evidence.may_need_repair() {
-        BY_HAND
-    } else if evidence.has_cluster_succeeded {
-        IN_CLUSTER
-    } else {
-        return None;
-    };
-    Some(words.to_owned())
+    }
+    if evidence.may_need_repair() {
+        return Some(BY_HAND.to_owned());
+    }
+    evidence
+        .has_cluster_succeeded
+        .then(|| IN_CLUSTER.to_owned())
 }
 
 /// States what came of the earlier releases whose cause other jobs had got past.

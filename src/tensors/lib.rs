@@ -16,7 +16,7 @@ pub use cycles::{
 pub use history::{
     ClusterState, DatedOutcome, FirstRunKind, GroupedList, HoldLengths, HoldRecordKind,
     HoldRecords, KeyGroups, KnownFacts, LastRun, NO_KEY, OutcomeCounts, OutcomeRecord, PoolHistory,
-    RecentCounts, WINDOW_FRAMES, WeightedOutcomes, execution_host_before, log_share,
+    RecentCounts, WINDOW_FRAMES, WeightedOutcomes, execution_host_before, last_start, log_share,
     next_run_outcome, shrunk_rate, static_feature_count, static_names, successes_so_far,
 };
 pub use preprocessing_config::PreprocessingConfig;

@@ -1,8 +1,8 @@
 //! Repairs of a job that its log shows.
 
-use htcondor_eventlog::{ATTRIBUTE_UPDATE, EXECUTE};
+use htcondor_eventlog::ATTRIBUTE_UPDATE;
 use poolcast_events::StoredJob;
-use poolcast_tensors::HoldCycle;
+use poolcast_tensors::{HoldCycle, last_start};
 
 /// Returns true if the log shows that `job` was changed between the hold of `cycle` and its
 /// success: it has an attribute update, or the successful run got beyond the limit for which the job
@@ -26,24 +26,27 @@ pub fn is_visibly_repaired(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
             used.disk_kib.map(|disk_kib| disk_kib / 1024),
             job.request.disk_mb,
         ),
-        (46 | 47, _) => run_ms(job, cycle.decided) > run_ms(job, cycle.hold),
+        (46 | 47, _) => {
+            let runs = run_ms(job, cycle.hold).zip(run_ms(job, cycle.decided));
+            runs.is_some_and(|(held_ms, succeeded_ms)| succeeded_ms > held_ms)
+        }
         _ => false,
     }
 }
 
-/// Returns the duration of the run that event `end` ends, ms; `None` if the job never began one.
+/// Returns the duration of the run that event `end` ends, ms; `None` if the log does not show its start.
 fn run_ms(job: &StoredJob<'_>, end: usize) -> Option<i64> {
     let history = &job.history;
-    let begun = history.number[..end]
-        .iter()
-        .rposition(|&number| number == EXECUTE)?;
+    let begun = last_start(history, end)?;
     Some(history.time_ms[end] - history.time_ms[begun])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::{EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED};
+    use htcondor_eventlog::{
+        EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
+    };
     use poolcast_config::LabelKind;
     use poolcast_tensors::{HoldOutcome, hold_cycles};
     use test_stores::store_of;

@@ -74,11 +74,11 @@ pub fn execution_host_before(job: &StoredJob<'_>, hold: usize) -> ExecutionHost 
     last_start(&job.history, hold).map_or(from_hold, |start| job.execution_place(start))
 }
 
-/// Returns the index of the last event 001 before event `hold`, unless it was before the previous
+/// Returns the index of the last event 001 before event `end`, unless it was before the previous
 /// hold.
-pub(crate) fn last_start(history: &JobHistory<'_>, hold: usize) -> Option<usize> {
+pub fn last_start(history: &JobHistory<'_>, end: usize) -> Option<usize> {
     let begins_or_ends = |number: &u16| matches!(*number, EXECUTE | HELD);
-    let at = (history.number[..hold].iter()).rposition(begins_or_ends)?;
+    let at = (history.number[..end].iter()).rposition(begins_or_ends)?;
     (history.number[at] == EXECUTE).then_some(at)
 }
 

@@ -19,8 +19,8 @@ pub use hold_records::{FirstRunKind, HoldLengths, HoldRecordKind, HoldRecords};
 pub(crate) use keyed_outcomes::NO_GROUP;
 pub use keyed_outcomes::{GroupedList, KeyGroups, NO_KEY, successes_so_far};
 pub use known_facts::KnownFacts;
-pub use last_run::{LastRun, execution_host_before};
-pub(crate) use last_run::{last_start, seconds_between};
+pub(crate) use last_run::seconds_between;
+pub use last_run::{LastRun, execution_host_before, last_start};
 pub use next_run::next_run_outcome;
 pub use outcome_record::{
     DatedOutcome, OutcomeCounts, OutcomeRecord, WeightedOutcomes, log_share, shrunk_rate,
