@@ -32,9 +32,9 @@ use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, BestModel, FEW_HOLDS_FILE, InputValue, ScoreEstimate, SplitChoice, SweepFolder,
-    TrialConfig, TrialEnd, TrialModel, TrialOutcomes, TrialRow, events_dir,
+    TrialConfig, TrialModel, TrialOutcomes, TrialRow, events_dir,
 };
-use poolcast_tensors::{Dataset, Split, hold_counts};
+use poolcast_tensors::{Dataset, Split, SplitSummary, hold_counts};
 
 /// Contents of `report.json`.
 #[derive(Serialize)]
@@ -559,11 +559,26 @@ impl FinishedSweep {
     }
 }
 
-/// Returns true if all trials of `sweep` have a model, and none of the models can be scored, because
-/// the holds to score them on ended alike.
+/// Returns true if no trial of `sweep` has a score because the holds to learn from, or those to judge by,
+/// ended alike.
 fn lacks_scores(sweep: &SweepFolder) -> bool {
-    let is_unscored = |row: &TrialRow| row.ended == TrialEnd::Done && row.value.is_none();
-    sweep::trial_rows(sweep).is_ok_and(|rows| !rows.is_empty() && rows.iter().all(is_unscored))
+    let rows = sweep::trial_rows(sweep).unwrap_or_default();
+    let is_unscored = rows.iter().all(|row| row.value.is_none());
+    is_unscored
+        && rows
+            .first()
+            .is_some_and(|row| has_split_of_one_class(sweep, row).unwrap_or(false))
+}
+
+/// Returns true if all samples to train on, or all to validate on, ended alike.
+fn has_split_of_one_class(sweep: &SweepFolder, row: &TrialRow) -> Result<bool> {
+    let samples = Dataset::open(&tensors_dir_of(&sweep.dir, row)?)?;
+    let splits = &samples.summary.splits;
+    let is_of_one_class = |split| {
+        let listed: &SplitSummary = &splits[split];
+        listed.successes == 0 || listed.successes == listed.samples
+    };
+    Ok([Split::Train, Split::Validate].iter().any(is_of_one_class))
 }
 
 /// The error for a sweep in which no trial has a model that can be evaluated.

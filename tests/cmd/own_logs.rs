@@ -296,6 +296,40 @@ fn few_holds_are_learned_from_and_the_lack_is_named() {
     );
 }
 
+/// All releases that the models learn from succeed, so that only networks have a model, which nothing can
+/// judge. Many outcomes are known, as of a user with one large batch whose fault passed.
+#[test]
+fn many_holds_that_ended_alike_are_learned_from_without_a_model() {
+    let place = Place::new();
+    let mut log = String::new();
+    for cluster in 1..=240 {
+        let job = format!("{cluster}.0");
+        let minute = cluster / 5;
+        log += &submitted(&job);
+        log += &held(&job, minute, "13/2");
+        log += &record(
+            "013",
+            &job,
+            minute + 1,
+            "Job was released.\n\tvia condor_release",
+        );
+        log += &record(
+            "001",
+            &job,
+            minute + 1,
+            "Job executing on host: <10.0.0.2:9618>",
+        );
+        log += &terminated(&job, minute + 2, i32::from(cluster > 220));
+    }
+    log += &submitted("300.0");
+    log += &held("300.0", 55, "13/2");
+    place.write("own.log", log);
+    let run = place.run("run --log own.log");
+    assert_eq!(run.code, Some(0), "{run}");
+    let known = "no model was trained: outcomes are known of 240 of 241 holds";
+    assert!(run.stdout.contains(known), "{run}");
+}
+
 /// Returns the page about the held jobs of `log`, with what other access points know.
 fn page_of_shared_input(log: &str) -> String {
     let place = Place::new();
