@@ -10,6 +10,7 @@ import collections
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,16 +19,27 @@ import truth
 USERS = 15
 # Minimum share of the held jobs of all users that get advice, in percent.
 MIN_ADVISED = 85
-# How much less often the advice from own logs may be right, in percentage points. All jobs of a cluster are often held for one cause, so
-# a single cause of which own logs show no outcome is a tenth of all answers.
+# How much less often the advice from own logs may be right, in percentage points, if no file is looked at. All jobs of a cluster are
+# often held for one cause, so a single cause of which own logs show no outcome is a tenth of all answers.
 MAX_LOSS = 10
+# The same for advice that looks at files.
+MAX_LOSS_WITH_LOOKS = 2
+# Runs a program in a root directory that has the devices, processes and libraries of this machine, and none of its other files.
+IN_ROOT = """
+root=$1
+for directory in dev lib lib64 proc usr; do
+    [ ! -e "/$directory" ] || { mkdir -p "$root/$directory" && mount --rbind "/$directory" "$root/$directory"; }
+done
+exec chroot "$@"
+"""
 
 
-def printed(program, *args, codes=(0,)):
-    """Runs poolcast, which must end with one of the exit codes; returns its stdout."""
-    done = subprocess.run([program, "-q", *map(str, args)], capture_output=True, text=True)
-    if done.returncode not in codes:
-        sys.exit(f"error: exit code {done.returncode}: poolcast {' '.join(map(str, args))}\n{done.stderr}")
+def printed(*command):
+    """Runs a command, which must succeed; returns its stdout."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"error: exit code {done.returncode}: {' '.join(words)}\n{done.stderr}")
     return done.stdout
 
 
@@ -71,16 +83,48 @@ def key_of(advice):
     return int(cluster), int(proc), advice["held_since_ms"] // 1000
 
 
+def succeeds(hold, asked_ms):
+    """Returns if a job that is released unrepaired probably succeeds."""
+    _, times, probabilities = hold
+    return probabilities[bisect.bisect_right(times, asked_ms) - 1] >= 0.5
+
+
 def is_right(action, hold, asked_ms):
     """Returns if an answer is right, as in a rehearsal; `None` if it claims nothing."""
-    permanent, times, probabilities = hold
-    now = probabilities[bisect.bisect_right(times, asked_ms) - 1] >= 0.5
-    passing = not permanent or now
+    now = succeeds(hold, asked_ms)
+    passing = not hold[0] or now
     if action in ("release", "probe"):
         return now
     if action == "later":
         return passing
     return not passing if action in ("fix", "remove") else None
+
+
+def input_file(advice):
+    """Returns the file on the access point that a job could not read; `None` if its hold reason names none."""
+    found = re.search(r"failure at access point .* reading from file (/\S+): \(errno 2\)", advice["reason"] or "")
+    return found and found[1]
+
+
+def advised_with_looks(program, run, logs, without_looks, holds):
+    """Returns the advice on the same jobs, in a root directory that has the files that are there when the log ends."""
+    root = logs.with_name(f"{logs.name}.root")
+    for path, place in ((run, "run"), (logs, "logs")):
+        shutil.copytree(path, root / place)
+    shutil.copy(program, root / "poolcast")
+    for one in without_looks["advice"]:
+        path = input_file(one)
+        if not path:
+            continue
+        file = root / path.lstrip("/")
+        is_there = succeeds(holds[key_of(one)], without_looks["asked_ms"])
+        # A file system that is not mounted has no directories.
+        if is_there or holds[key_of(one)][0]:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        if is_there:
+            file.touch()
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", IN_ROOT, "sh", root]
+    return json.loads(printed(*inside, "/poolcast", "-q", "advise", "/run", "/logs", "--look", "--no-network", "--json"))
 
 
 class Tally:
@@ -110,48 +154,50 @@ def main():
     program, out = sys.argv[1], pathlib.Path(sys.argv[2])
     holds = read_truth(out / "truth.safetensors")
     users = own_logs(out / "EventLog")
-    pool = json.loads(printed(program, "advise", out / "pool", "--log", out / "EventLog", "--json"))
+    poolcast = [program, "-q"]
+    pool = json.loads(printed(*poolcast, "advise", out / "pool", "--log", out / "EventLog", "--json"))
     of_pool = {key_of(one): one for one in pool["advice"]}
     held = collections.Counter(one["owner"] for one in pool["advice"])
     chosen = sorted(held, key=lambda owner: (-held[owner], owner))[:USERS]
 
-    print("| user | logs | advice without a run | right | advice after a run | right | advice of the pool's model | right |")
-    print("| --- " * 8 + "|")
-    totals = [Tally() for _ in range(3)]
-    kinds = collections.Counter()
+    kinds = ("without a run", "after a run", "and files looked at", "of the pool's model")
+    print("| user | logs |", " | ".join(f"advice {kind} | right" for kind in kinds), "|")
+    print("| --- " * 10 + "|")
+    totals = [Tally() for _ in kinds]
+    certainties = collections.Counter()
     for owner in chosen:
-        logs = out / owner
+        logs, run = out / owner, out / f"{owner}.out"
         logs.mkdir()
         for cluster, text in users[owner].items():
             (logs / f"{cluster}.log").write_text(text)
-        without = json.loads(printed(program, "advise", logs, "--json"))
-        printed(program, "run", "--log", logs, "-o", out / f"{owner}.out")
-        after = json.loads(printed(program, "advise", out / f"{owner}.out", logs, "--json"))
-        tallies = [Tally() for _ in range(3)]
-        for document, tally, total in zip((without, after), tallies, totals):
+        without = json.loads(printed(*poolcast, "advise", logs, "--json"))
+        printed(*poolcast, "run", "--log", logs, "-o", run)
+        after = json.loads(printed(*poolcast, "advise", run, logs, "--json"))
+        looked = advised_with_looks(program, run, logs, after, holds)
+        same = pool | {"advice": [of_pool[key_of(one)] for one in after["advice"]]}
+
+        tallies = [Tally() for _ in kinds]
+        for document, tally, total in zip((without, after, looked, same), tallies, totals):
             for one in document["advice"]:
                 for count in (tally, total):
                     count.add(one["action"], holds[key_of(one)], document["asked_ms"])
-        for one in after["advice"]:
-            right = is_right(one["action"], holds[key_of(one)], after["asked_ms"])
-            kinds[one["action"], one["firmness"], right] += 1
-            same = of_pool.get(key_of(one))
-            if same is None:
-                sys.exit(f"error: the pool's log does not have the hold of {one['job']}")
-            for count in (tallies[2], totals[2]):
-                count.add(same["action"], holds[key_of(one)], pool["asked_ms"])
+        for one in looked["advice"]:
+            right = is_right(one["action"], holds[key_of(one)], looked["asked_ms"])
+            certainties[one["action"], one["firmness"], right] += 1
         cells = [cell for tally in tallies for cell in tally.cells()]
         print("|", " | ".join([owner, str(len(users[owner])), *cells]), "|", flush=True)
     print("|", " | ".join(["all", "", *(cell for tally in totals for cell in tally.cells())]), "|")
-    print("\n| answer after a run | certainty | right | wrong |\n| --- | --- | --- | --- |")
-    for action, firmness in sorted({kind[:2] for kind in kinds if kind[2] is not None}, key=str):
-        print("|", " | ".join([action, firmness or "", *(str(kinds[action, firmness, right]) for right in (True, False))]), "|")
 
-    with_pool = totals[2]
-    for own in totals[:2]:
+    print("\n| answer with files looked at | certainty | right | wrong |\n| --- | --- | --- | --- |")
+    for action, firmness in sorted({one[:2] for one in certainties if one[2] is not None}, key=str):
+        counts = (str(certainties[action, firmness, right]) for right in (True, False))
+        print("|", " | ".join([action, firmness or "", *counts]), "|")
+
+    *of_own_logs, with_pool = totals
+    for own, loss in zip(of_own_logs, (MAX_LOSS, MAX_LOSS, MAX_LOSS_WITH_LOOKS)):
         if own.advised_share() < MIN_ADVISED:
             sys.exit(f"error: {own.advised_share():.0f} % of the held jobs get advice, less than {MIN_ADVISED} %")
-        if own.right_share() < with_pool.right_share() - MAX_LOSS:
+        if own.right_share() < with_pool.right_share() - loss:
             sys.exit(f"error: {own.right_share():.0f} % of the advice is right, of the pool's model {with_pool.right_share():.0f} %")
 
 

@@ -149,7 +149,12 @@ pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
 /// Returns the keys that the group of `key` may have had before the file of its jobs was repaired.
 fn keys_before_repair(key: &CauseKey) -> Vec<CauseKey> {
     let mut keys = Vec::new();
-    for state in [LookState::Missing, LookState::NotAllowed, LookState::Full] {
+    for state in [
+        LookState::Missing,
+        LookState::NoDirectory,
+        LookState::NotAllowed,
+        LookState::Full,
+    ] {
         for firmness in [AnswerFirmness::Firm, AnswerFirmness::Probable] {
             keys.push(CauseKey {
                 rank: answer_rank(HoldAction::Fix, Some(firmness)),

@@ -115,7 +115,7 @@ fn missing_files_are_fixed_and_files_that_came_back_are_released() {
         "fix firm missing",
         "release firm has_room",
         "fix firm missing",
-        "fix firm missing",
+        "fix probable no_directory",
     ];
     assert_eq!(answers(&place, "--look"), seen);
     let page = advise(&place, "--look").stdout;

@@ -212,7 +212,10 @@ fn first_fault(
     needed.sort_unstable();
     needed.into_iter().find_map(|at| {
         let state = state_at(at);
-        let is_fault = matches!(state, LookState::Missing | LookState::NotAllowed);
+        let is_fault = matches!(
+            state,
+            LookState::Missing | LookState::NoDirectory | LookState::NotAllowed
+        );
         is_fault.then_some((state, at))
     })
 }

@@ -50,6 +50,8 @@ pub struct JobLook {
 pub enum LookState {
     /// It does not exist.
     Missing,
+    /// Not even its directory exists, which may be one of a file system that is not mounted now.
+    NoDirectory,
     /// It exists and can be used, and was changed since the last failure.
     Changed,
     /// It exists and can be used, but was not changed since the last failure.
@@ -158,8 +160,17 @@ impl JobPath {
         }
         match self.use_of_path {
             PathUse::Write => self.output_finding(sight),
-            _ => self.node_finding(sight.target),
+            _ => self.input_finding(sight),
         }
+    }
+
+    /// Judges a file or directory that must exist.
+    fn input_finding(&self, sight: &PathSight) -> LookFinding {
+        let finding = self.node_finding(sight.target);
+        if finding.state == LookState::Missing && sight.parent == Sight::Missing {
+            return LookFinding::new(LookState::NoDirectory);
+        }
+        finding
     }
 
     /// Judges an output file: its directory decides if it does not exist.
@@ -250,7 +261,10 @@ impl JobPath {
         Some(match finding.state {
             // The access point may have a copy of what it sends.
             LookState::Missing => (Fix, firm_if(self.use_of_path != PathUse::Send)),
-            LookState::NotAllowed if self.use_of_path == PathUse::Send => return None,
+            LookState::NotAllowed | LookState::NoDirectory if self.use_of_path == PathUse::Send => {
+                return None;
+            }
+            LookState::NoDirectory => (Fix, Probable),
             LookState::NotAllowed | LookState::Full => (Fix, Firm),
             LookState::NoAnswer => (Later, Firm),
             LookState::Changed => (Release, firm_if(self.is_only_failure)),
@@ -285,9 +299,17 @@ impl JobLook {
         }
     }
 
-    /// The action that follows, and its certainty; `None` if the look decides nothing.
-    pub(crate) fn decides(&self) -> Option<(HoldAction, AnswerFirmness)> {
-        self.decides
+    /// Returns the action that follows, and its certainty, for a job whose answer is `before` without the
+    /// look; `None` if the look decides nothing.
+    pub(crate) fn decides(&self, before: HoldAction) -> Option<(HoldAction, AnswerFirmness)> {
+        use HoldAction::{Later, Probe, Release};
+        match (self.state, before) {
+            // Other jobs have shown that the fault passes, but now it lasts.
+            (LookState::NoDirectory, Release | Probe | Later) => {
+                Some((Later, AnswerFirmness::Possible))
+            }
+            _ => self.decides,
+        }
     }
 
     /// Describes what the look has shown. `path` is the path in the form to print.
@@ -297,6 +319,9 @@ impl JobLook {
         let changed = || output::utc_time(self.changed_ms.unwrap_or(0));
         let found = match self.state {
             LookState::Missing => format!("{path} does not exist"),
+            LookState::NoDirectory => format!(
+                "the directory of {path} does not exist: perhaps its file system is not mounted"
+            ),
             LookState::Changed => format!(
                 "{path} exists and can be {verb}, last changed at {}, after the failure",
                 changed()
@@ -337,4 +362,22 @@ fn size_words(bytes: u64) -> String {
         }
     }
     format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_that_is_away_makes_no_repair_of_a_fault_that_passes() {
+        let fix = (HoldAction::Fix, AnswerFirmness::Probable);
+        let look = JobLook::of_url("/mnt/in.dat".into(), LookState::NoDirectory, Some(fix), 0);
+        let later = (HoldAction::Later, AnswerFirmness::Possible);
+        for passing in [HoldAction::Release, HoldAction::Probe, HoldAction::Later] {
+            assert_eq!(look.decides(passing), Some(later));
+        }
+        for other in [HoldAction::Fix, HoldAction::None] {
+            assert_eq!(look.decides(other), Some(fix));
+        }
+    }
 }
