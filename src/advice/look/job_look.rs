@@ -299,14 +299,22 @@ impl JobLook {
         }
     }
 
-    /// Returns the action that follows, and its certainty, for a job whose answer is `before` without the
-    /// look; `None` if the look decides nothing.
-    pub(crate) fn decides(&self, before: HoldAction) -> Option<(HoldAction, AnswerFirmness)> {
-        use HoldAction::{Later, Probe, Release};
-        match (self.state, before) {
+    /// Returns the action that follows, and its certainty, for a job with the answer `action` and `firmness`
+    /// without the look; `None` if the look decides nothing.
+    pub(crate) fn decides(
+        &self,
+        action: HoldAction,
+        firmness: Option<AnswerFirmness>,
+    ) -> Option<(HoldAction, AnswerFirmness)> {
+        use HoldAction::{Fix, Later, Probe, Release, Remove};
+        match (self.state, action) {
             // Other jobs have shown that the fault passes, but now it lasts.
             (LookState::NoDirectory, Release | Probe | Later) => {
                 Some((Later, AnswerFirmness::Possible))
+            }
+            // Earlier answers have shown that it does not pass.
+            (LookState::NoDirectory, Fix | Remove) if firmness == Some(AnswerFirmness::Firm) => {
+                None
             }
             _ => self.decides,
         }
@@ -374,10 +382,15 @@ mod tests {
         let look = JobLook::of_url("/mnt/in.dat".into(), LookState::NoDirectory, Some(fix), 0);
         let later = (HoldAction::Later, AnswerFirmness::Possible);
         for passing in [HoldAction::Release, HoldAction::Probe, HoldAction::Later] {
-            assert_eq!(look.decides(passing), Some(later));
+            assert_eq!(
+                look.decides(passing, Some(AnswerFirmness::Firm)),
+                Some(later)
+            );
         }
-        for other in [HoldAction::Fix, HoldAction::None] {
-            assert_eq!(look.decides(other), Some(fix));
+        for unsure in [HoldAction::Fix, HoldAction::None] {
+            assert_eq!(look.decides(unsure, None), Some(fix));
         }
+        let sure = look.decides(HoldAction::Fix, Some(AnswerFirmness::Firm));
+        assert_eq!(sure, None, "the answer stays as it is");
     }
 }

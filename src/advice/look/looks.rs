@@ -260,7 +260,7 @@ fn add_waiting_jobs(asked: &mut [AskedPath], answers: &[LookAnswer]) {
 /// Adds a look to the advice on a job, and the answer that follows.
 pub(super) fn add_look(advice: &mut JobAdvice, look: JobLook) {
     let words = SharedText::from(look.words(&look.path));
-    let decided = look.decides(advice.action);
+    let decided = look.decides(advice.action, advice.firmness);
     let keeps_reasons = decided
         .is_none_or(|(action, _)| action == advice.action && advice.ground == AdviceGround::Rule);
     let earlier = advice.reasons.iter().filter(|_| keeps_reasons).cloned();
