@@ -622,6 +622,7 @@ mod tests {
             recovered: 10,
             started_in_cluster: 0,
             is_perhaps_repaired: false,
+            is_mostly_repaired: false,
             has_cluster_succeeded: false,
             origin_reads: 0,
             awaits_outcome: false,
@@ -653,6 +654,7 @@ mod tests {
         let missing_input = HeldEvidence {
             rule: code_rule(13, 2),
             is_perhaps_repaired: true,
+            is_mostly_repaired: false,
             has_cluster_succeeded: true,
             ..evidence
         };

@@ -22,8 +22,6 @@ const TRIED_LIMITS: usize = 20;
 /// Minimum probability of a firm answer, whatever earlier answers were: where nearly all jobs fail,
 /// "it fails" is right for any probability.
 const MIN_FIRM: f64 = 0.8;
-/// Maximum odds later for a firm answer of a rule: beyond, they rather say that the fault passes.
-const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Minimum probability of a probable release, now or later.
 const MIN_PROBABLE: f64 = 0.5;
 /// Minimum probability of a probable repair. It takes a person's time, which is lost if the fault
@@ -48,8 +46,9 @@ pub(crate) struct SettledAnswer {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRule {
     pub(crate) key: RuleKey,
-    /// The answer, with the odds later.
-    pub(crate) answer: SettledAnswer,
+    /// True if the evidence in the log agreed with the rule.
+    pub(crate) agreed: bool,
+    pub(crate) is_right: bool,
 }
 
 /// An earlier release because other jobs got past the cause, whose outcome is known.
@@ -112,7 +111,7 @@ pub struct RuleRecord {
     pub answers: usize,
     /// Right answers among them.
     pub right: usize,
-    /// Answers where the odds agreed with the rule.
+    /// Answers where the evidence in the log agreed with the rule.
     pub agreed: usize,
     /// Right answers among those.
     pub agreed_right: usize,
@@ -124,26 +123,21 @@ impl RuleRecord {
         self.right as f64 / self.answers as f64
     }
 
-    /// The share of right answers where the odds agreed with the rule; `None` if too few such answers
-    /// are known.
+    /// The share of right answers where the evidence in the log agreed with the rule; `None` if too few
+    /// such answers are known.
     pub fn agreed_precision(&self) -> Option<f64> {
         (self.agreed >= MIN_ANSWERS).then(|| self.agreed_right as f64 / self.agreed as f64)
     }
 
-    fn add(&mut self, answer: &SettledAnswer) {
-        let is_right = usize::from(!answer.is_success);
+    fn add(&mut self, answer: &SettledRule) {
+        let is_right = usize::from(answer.is_right);
         self.answers += 1;
         self.right += is_right;
-        if rule_agrees(answer.probability) {
+        if answer.agreed {
             self.agreed += 1;
             self.agreed_right += is_right;
         }
     }
-}
-
-/// Returns true if the odds `later` agree with a rule that expects failure.
-pub(crate) fn rule_agrees(later: f64) -> bool {
-    later <= RULE_AGREES_UP_TO
 }
 
 /// The releases, because other jobs got past the cause, that are counted together.
@@ -231,7 +225,7 @@ fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
             agreed: 0,
             agreed_right: 0,
         });
-        record.add(&rule.answer);
+        record.add(rule);
     }
     let is_known = |record: &RuleRecord| record.answers >= MIN_ANSWERS;
     records.into_values().filter(is_known).collect()
@@ -492,13 +486,8 @@ mod tests {
     fn rules_have_records_by_code_with_limits_by_odds() {
         let rule = |code, at: u32, is_right: bool| SettledRule {
             key: key(code),
-            answer: SettledAnswer {
-                moment: at % 3,
-                cause: at / 4,
-                cluster: (0, at as i32),
-                probability: f64::from(at) / 200.0,
-                is_success: !is_right,
-            },
+            agreed: at < 60,
+            is_right,
         };
         let mut rules: Vec<SettledRule> = (0..200).map(|at| rule((13, 2), at, at < 100)).collect();
         rules.extend((0..200).map(|at| rule((6, 2), at, at % 2 == 0)));

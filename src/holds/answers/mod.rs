@@ -28,7 +28,7 @@ pub use answer_limits::{
     AnswerLimits, LimitPair, RecoveryKey, RecoveryRecord, RuleKey, RuleRecord,
 };
 pub(crate) use answer_limits::{
-    GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule, rule_agrees,
+    GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;

@@ -6,7 +6,7 @@ use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
     AnswerLimits, HeldOdds, LimitPair, NamedFault, OriginState, RecoveryKey, RecoveryRecord,
-    RuleRecord, rule_agrees,
+    RuleRecord,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -61,7 +61,7 @@ pub(crate) fn held_answer(
         let firmness = match evidence.origin_state {
             // Others get what is there, so what this job names is not.
             OriginState::Works => AnswerFirmness::Firm,
-            _ => rule_firmness(&rule, record, evidence, settings),
+            _ => rule_firmness(record, evidence, settings),
         };
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
@@ -92,11 +92,9 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor and not about this pool, where missing files may come back by themselves.
 /// Outcomes are known only for owners who release jobs, so the record alone makes no answer firm: the
-/// odds later must agree, and where they did, no record may say that the rule was wrong. A rule that
-/// raises a request is not firm then, because what a job uses differs from run to run. If the job itself
-/// failed again after several releases, the answer is firm unless such answers were wrong.
+/// evidence in the log must agree, and where it did, no record may say that the rule was wrong. If the job
+/// itself failed again after several releases, the answer is firm unless such answers were wrong.
 fn rule_firmness(
-    rule: &HoldRule,
     record: Option<&RuleRecord>,
     evidence: &HeldEvidence,
     settings: &AdviceConfig,
@@ -112,10 +110,7 @@ fn rule_firmness(
             Some(precision) => precision < settings.precision,
             None => earned == AnswerFirmness::Possible,
         };
-        let odds = evidence.odds;
-        let is_learned = evidence.has_outcomes_of_reason && !odds.is_known_from_elsewhere;
-        let agrees = rule_agrees(odds.later) && is_learned;
-        agrees && !is_wrong && !rule.raises_request()
+        evidence.agrees_with_rule() && !is_wrong
     };
     if is_firm {
         AnswerFirmness::Firm
@@ -237,7 +232,13 @@ fn failure_answer(
 ) -> HeldAnswer {
     let later = evidence.odds.later;
     if later >= PASSING_FROM {
-        let firmness = firmness_of(limits.later, |limit| later >= limit.probability);
+        let earned = firmness_of(limits.later, |limit| later >= limit.probability);
+        // Repairs that the log does not show look like faults that pass.
+        let firmness = if evidence.is_mostly_repaired {
+            earned.max(AnswerFirmness::Probable)
+        } else {
+            earned
+        };
         return HeldAnswer::new(HoldAction::Later, Some(firmness));
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
@@ -358,6 +359,7 @@ pub(super) mod tests {
             recovered: 0,
             started_in_cluster: 0,
             is_perhaps_repaired: false,
+            is_mostly_repaired: false,
             has_cluster_succeeded: true,
             origin_reads: 0,
             holds_for_code: 1,
@@ -459,6 +461,11 @@ pub(super) mod tests {
         assert_eq!(answer(evidence(0.4, 0.7)), (HoldAction::Later, POSSIBLE));
         assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, PROBABLE));
         assert_eq!(answer(evidence(0.2, 0.96)), (HoldAction::Later, FIRM));
+        let repaired = HeldEvidence {
+            is_mostly_repaired: true,
+            ..evidence(0.2, 0.96)
+        };
+        assert_eq!(answer(repaired), (HoldAction::Later, PROBABLE));
         assert_eq!(answer(evidence(0.3, 0.05)), (HoldAction::Fix, FIRM));
         assert_eq!(answer(evidence(0.05, 0.2)), (HoldAction::Fix, PROBABLE));
         assert_eq!(answer(evidence(0.05, 0.35)), (HoldAction::Fix, POSSIBLE));
@@ -791,9 +798,11 @@ pub(super) mod tests {
     fn rule_is_as_certain_as_its_record() {
         let settings = TestConfig::load(&[]).advice;
         let of_rule = |code: (i32, i32), record: Option<RuleRecord>, later| {
-            let rule = code_rule(code.0, code.1).expect("a rule");
-            let asked = evidence(0.1, later);
-            Some(rule_firmness(&rule, record.as_ref(), &asked, &settings))
+            let asked = HeldEvidence {
+                rule: code_rule(code.0, code.1),
+                ..evidence(0.1, later)
+            };
+            Some(rule_firmness(record.as_ref(), &asked, &settings))
         };
         let firmness = |record, later| of_rule((13, 2), record, later);
         assert_eq!(firmness(None, 0.3), FIRM, "nothing says otherwise");
@@ -809,17 +818,43 @@ pub(super) mod tests {
         };
         assert_eq!(firmness(Some(never_agreed), 0.1), FIRM);
         assert_eq!(firmness(Some(never_agreed), 0.4), PROBABLE);
-        let elsewhere = rule_firmness(
-            &code_rule(13, 2).expect("a rule"),
-            None,
-            &elsewhere(0.1, 0.1),
-            &settings,
-        );
+        let elsewhere = rule_firmness(None, &elsewhere(0.1, 0.1), &settings);
         assert_eq!(Some(elsewhere), PROBABLE, "known from elsewhere alone");
 
         let memory = (34, 102);
         assert_eq!(of_rule(memory, None, 0.1), PROBABLE, "the use differs");
         assert_eq!(of_rule(memory, Some(rule_record(93)), 0.1), PROBABLE);
+    }
+
+    #[test]
+    fn rule_is_firm_for_a_hold_that_outlasts_passing_faults_unless_it_was_wrong() {
+        let settings = TestConfig::load(&[]).advice;
+        let old = |(code, subcode)| HeldEvidence {
+            rule: code_rule(code, subcode),
+            rule_key: RuleKey {
+                code: (code, subcode),
+                ..rule_key(NamedFault::Unknown)
+            },
+            is_beyond_learned: true,
+            ..evidence(0.1, 0.9)
+        };
+        let firmness = |evidence: &HeldEvidence, record: Option<RuleRecord>| {
+            Some(rule_firmness(record.as_ref(), evidence, &settings))
+        };
+        assert_eq!(firmness(&old((13, 2)), None), FIRM);
+        assert_eq!(firmness(&old((13, 2)), Some(rule_record(93))), FIRM);
+        assert_eq!(firmness(&old((13, 2)), Some(rule_record(80))), PROBABLE);
+        assert_eq!(firmness(&old((34, 102)), None), PROBABLE, "a request");
+        let of_plugin = HeldEvidence {
+            rule: hold_rule(13, 256, NamedFault::Missing),
+            ..old((13, 256))
+        };
+        assert_eq!(firmness(&of_plugin, None), PROBABLE, "a server may fail");
+        let unlearned = HeldEvidence {
+            has_outcomes_of_reason: false,
+            ..old((13, 2))
+        };
+        assert_eq!(firmness(&unlearned, None), PROBABLE);
     }
 
     #[test]
@@ -834,9 +869,12 @@ pub(super) mod tests {
             ..asked
         };
         for code in [(13, 2), (34, 102)] {
-            let rule = code_rule(code.0, code.1).expect("a rule");
+            let asked = HeldEvidence {
+                rule: code_rule(code.0, code.1),
+                ..repeated
+            };
             let firmness = |record: Option<RuleRecord>| {
-                Some(rule_firmness(&rule, record.as_ref(), &repeated, &settings))
+                Some(rule_firmness(record.as_ref(), &asked, &settings))
             };
             assert_eq!(firmness(None), FIRM);
             assert_eq!(firmness(Some(rule_record(93))), FIRM);

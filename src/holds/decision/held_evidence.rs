@@ -11,7 +11,7 @@ use super::cause_evidence::{
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
     AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, OriginState, PROGRAM_NOT_STARTED,
-    PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
+    PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState, is_plugin_transfer,
 };
 
 /// Probability of success from which on a job that is alone with its cause is released as a try.
@@ -19,6 +19,9 @@ pub(super) const TRY_FROM: f64 = 0.5;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
 pub(super) const RECOVERED_WITHOUT_ODDS: usize = 2;
+/// Maximum odds later that agree with a rule that expects failure: beyond, they rather say that the fault
+/// passes.
+const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
 /// that a release pays.
 pub const MIN_TAUGHT_OUTCOMES: usize = 3;
@@ -72,6 +75,9 @@ pub struct HeldEvidence {
     /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
     /// them before: the owner of this job, or an unknown one.
     pub is_perhaps_repaired: bool,
+    /// True if the job has not written an output file, and most of those that got past such holds were
+    /// released by hand. A person may have repaired each of them.
+    pub is_mostly_repaired: bool,
     /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
     /// the job has no further fault.
     pub has_cluster_succeeded: bool,
@@ -102,6 +108,23 @@ impl HeldEvidence {
         let (code, subcode) = self.rule_key.code;
         let is_by_rule = self.rule.is_some_and(|rule| rule.expects_failure());
         self.is_perhaps_repaired && (is_by_rule || is_missing_output(code, subcode))
+    }
+
+    /// Returns true if what the log has shown about the reason agrees with the rule, if it expects failure:
+    /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
+    /// never sure to be so again, because what a job uses differs from run to run.
+    pub(crate) fn agrees_with_rule(&self) -> bool {
+        let is_learned = self.has_outcomes_of_reason && !self.odds.is_known_from_elsewhere;
+        let is_of_request = self.rule.is_some_and(|rule| rule.raises_request());
+        let agrees = self.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
+        is_learned && !is_of_request && agrees
+    }
+
+    /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
+    /// days that a server which fails has no such file, so that the age then says nothing.
+    fn outlasts_passing_faults(&self) -> bool {
+        let (code, subcode) = self.rule_key.code;
+        self.is_beyond_learned && !is_plugin_transfer(code, subcode)
     }
 
     /// Returns the probability of success now: the odds, or the posterior mean of the chance of
@@ -195,6 +218,7 @@ pub(crate) fn held_evidence(
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
             is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
+            is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
             has_cluster_succeeded: succeeded[at] > 0,
             origin_reads: cause
                 .state
@@ -219,6 +243,24 @@ pub(crate) fn held_evidence(
 fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
     let owner = cause.state.and_then(|state| state.by_hand_of);
     owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
+}
+
+/// Returns true if `hold` is for a missing output file, and most of those that got past holds with the same
+/// words were released by hand.
+fn is_mostly_repaired(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    if !is_missing_output(hold.code, hold.subcode) {
+        return false;
+    }
+    let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
+    let latest: Vec<bool> = known
+        .passes
+        .iter()
+        .rev()
+        .take(MAX_PASSES)
+        .map(|pass| pass.is_by_hand)
+        .collect();
+    let by_hand = latest.iter().filter(|&&is_by_hand| is_by_hand).count();
+    2 * by_hand > latest.len()
 }
 
 /// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,

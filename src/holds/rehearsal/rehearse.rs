@@ -172,7 +172,8 @@ fn settled_record(
         if answer.is_by_rule {
             record.rules.push(SettledRule {
                 key: RuleKey::of(hold),
-                answer: settled(answer.odds.later, !is_right),
+                agreed: answer.agrees_with_rule,
+                is_right,
             });
             continue;
         }
@@ -248,6 +249,7 @@ impl Asking<'_> {
             is_probe: evidence.is_probe,
             rule: evidence.rule.map(|rule| rule.action),
             is_by_rule,
+            agrees_with_rule: evidence.agrees_with_rule(),
             recovery,
         }
     }

@@ -34,6 +34,8 @@ pub struct RehearsedAnswer {
     pub(crate) rule: Option<HoldAction>,
     /// True if that rule decided.
     pub(crate) is_by_rule: bool,
+    /// True if the evidence in the log agreed with it.
+    pub(crate) agrees_with_rule: bool,
     /// The record that a release counts in which follows because other jobs got past the cause.
     pub(crate) recovery: Option<RecoveryKey>,
 }

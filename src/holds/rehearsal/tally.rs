@@ -303,6 +303,7 @@ mod tests {
             is_probe: false,
             rule: None,
             is_by_rule: false,
+            agrees_with_rule: false,
             recovery: None,
         }
     }
