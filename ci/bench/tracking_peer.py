@@ -16,7 +16,7 @@ PROGRAM, PLACE = sys.argv[1:]
 TOOLS = os.path.dirname(sys.executable)
 MOST_REQUESTS_PER_RUN = 4
 MOST_PEAK_BYTES = 64 << 20
-MOST_CPU_RATIO = 1.05
+MOST_CPU_RATIO = 1.01
 TRAININGS = 12
 LENGTH = "epochs: 40\nearlystop_threshold: 40\n"
 

@@ -654,7 +654,6 @@ mod tests {
         let missing_input = HeldEvidence {
             rule: code_rule(13, 2),
             is_perhaps_repaired: true,
-            is_mostly_repaired: false,
             has_cluster_succeeded: true,
             ..evidence
         };

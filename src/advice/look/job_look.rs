@@ -307,16 +307,17 @@ impl JobLook {
         firmness: Option<AnswerFirmness>,
     ) -> Option<(HoldAction, AnswerFirmness)> {
         use HoldAction::{Fix, Later, Probe, Release, Remove};
-        match (self.state, action) {
+        let decided = self.decides?;
+        if self.state != LookState::NoDirectory {
+            return Some(decided);
+        }
+
+        match action {
             // Other jobs have shown that the fault passes, but now it lasts.
-            (LookState::NoDirectory, Release | Probe | Later) => {
-                Some((Later, AnswerFirmness::Possible))
-            }
+            Release | Probe | Later => Some((Later, AnswerFirmness::Possible)),
             // Earlier answers have shown that it does not pass.
-            (LookState::NoDirectory, Fix | Remove) if firmness == Some(AnswerFirmness::Firm) => {
-                None
-            }
-            _ => self.decides,
+            Fix | Remove if firmness == Some(AnswerFirmness::Firm) => None,
+            _ => Some(decided),
         }
     }
 
@@ -392,5 +393,7 @@ mod tests {
         }
         let sure = look.decides(HoldAction::Fix, Some(AnswerFirmness::Firm));
         assert_eq!(sure, None, "the answer stays as it is");
+        let sent = JobLook::of_url("/mnt/a.sif".into(), LookState::NoDirectory, None, 0);
+        assert_eq!(sent.decides(HoldAction::Release, None), None, "a copy");
     }
 }

@@ -252,14 +252,8 @@ fn is_mostly_repaired(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64)
         return false;
     }
     let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
-    let latest: Vec<bool> = known
-        .passes
-        .iter()
-        .rev()
-        .take(MAX_PASSES)
-        .map(|pass| pass.is_by_hand)
-        .collect();
-    let by_hand = latest.iter().filter(|&&is_by_hand| is_by_hand).count();
+    let latest = &known.passes[known.passes.len().saturating_sub(MAX_PASSES)..];
+    let by_hand = latest.iter().filter(|pass| pass.is_by_hand).count();
     2 * by_hand > latest.len()
 }
 
