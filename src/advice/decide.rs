@@ -212,6 +212,10 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             "the reason, or that of other jobs, names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
+        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => Some(
+            "a machine could not start a program that is installed there: another machine may"
+                .to_owned(),
+        ),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code

@@ -60,7 +60,8 @@ impl ReasonTemplates {
 }
 
 /// Words of the hold reasons that HTCondor's daemons and file transfer plugins write, and of Unix
-/// errors. The numbers are status codes of HTTP: curl's plugin names a missing file by nothing else.
+/// errors. The numbers are status codes of HTTP: curl's plugin names a missing file by nothing else. A path
+/// in one of the directories is of what is installed on a machine, and not of a job.
 const WORDS: &str = "
     a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
     attribute authentication authorization available bad be because been before being bind block bound broken busy but by
@@ -85,6 +86,7 @@ const WORDS: &str = "
     undefined universe unknown unreachable unspecified unsupported up upload url usage used user user's using value version
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
     400 401 403 404 408 410 416 429 500 502 503 504
+    /bin /cvmfs /lib /lib64 /opt /sbin /usr
 ";
 
 /// Hash table of the listed words, because there are many holds. Each word is in the first slot of
@@ -146,6 +148,18 @@ fn pack_word(text: &[u8], length: usize) -> Option<u128> {
     )
 }
 
+/// Returns the first directory of an absolute path, such as `/usr`, and other words as they are.
+fn first_directory(word: &[u8]) -> &[u8] {
+    let is_end = |&(at, byte): &(usize, &u8)| at > 0 && *byte == b'/';
+    match word.first() {
+        Some(b'/') => {
+            let end = word.iter().enumerate().find(is_end);
+            &word[..end.map_or(word.len(), |(at, _)| at)]
+        }
+        _ => word,
+    }
+}
+
 /// Returns the words of `text`: the packed word if it is listed, else `None`.
 fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
     let user = pack_word(b"user", 4);
@@ -163,7 +177,8 @@ fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
             // Quotes, brackets and full stops around a word are not part of it.
             let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
             let end = word[..length].iter().rposition(u8::is_ascii_alphanumeric)? + 1;
-            let word = pack_word(&word[begin..], end - begin);
+            let begin = begin - usize::from(word[..begin].ends_with(b"/"));
+            let word = pack_word(&word[begin..], first_directory(&word[begin..end]).len());
 
             // The word after "user" is a name, even if it is listed: "max" and "will" are names,
             // too.
@@ -225,6 +240,12 @@ mod tests {
             "waiting for * by user *"
         );
         assert_eq!(reason_template(b"\xff\xfe /no/such/file  "), "*");
+        assert_eq!(
+            reason_template(
+                b"Failed to execute '/usr/bin/singularity': (errno=2) in /tmp/usr, (/cvmfs)"
+            ),
+            "failed to execute /usr * in * /cvmfs"
+        );
         assert_eq!(reason_template(b""), "");
     }
 

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cause_kind::CauseKind;
+use super::named_fault::PROGRAM_NOT_STARTED;
 use super::past_hold::PastHold;
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_events::{EventStore, JobHistory};
 use poolcast_tensors::NO_KEY;
 
-/// Code of holds because the program could not be started.
-pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
 /// Maximum number of runs that are counted.
 const MAX_RUNS: usize = 100;
 

@@ -3,6 +3,7 @@
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, KnownCause, Pass};
+use super::named_fault::NamedFault;
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
 use half::f16;
@@ -22,7 +23,7 @@ const FEATURES: [FeatureGroup; 7] = [
 ];
 
 /// Version of the columns. A change of what a column means makes a new one.
-pub(crate) const COLUMNS_VERSION: u32 = 3;
+pub(crate) const COLUMNS_VERSION: u32 = 4;
 
 /// Prior weight of the parent's success rate, in cases.
 const PRIOR_CASES: f32 = 4.0;
@@ -57,12 +58,13 @@ const CAUSE_COLUMNS: [&str; 19] = [
 ];
 
 /// Columns of the hold itself.
-const OWN_COLUMNS: [&str; 5] = [
+const OWN_COLUMNS: [&str; 6] = [
     "age",
     "earlier_for_code",
     "earlier_releases",
     "automatic_share",
     "way",
+    "is_of_machine",
 ];
 
 /// Returns the names of all columns, `[f]`.
@@ -123,6 +125,7 @@ fn add_own(hold: &PastHold, age: f64, way: ReleaseWay, values: &mut Vec<f32>) {
         count_share(hold.earlier_releases as usize),
         hold.earlier_automatic as f32 / releases,
         way.value(),
+        f32::from(u8::from(hold.named_fault == NamedFault::Machine)),
     ]);
 }
 

@@ -33,7 +33,6 @@ pub(crate) use answer_limits::{
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
 pub use cluster_runs::ClusterKey;
-pub(crate) use cluster_runs::PROGRAM_NOT_STARTED;
 pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
@@ -44,7 +43,7 @@ pub(crate) use learned_age::LearnedAge;
 pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub use named_fault::NamedFault;
-pub(crate) use named_fault::is_plugin_transfer;
+pub(crate) use named_fault::{PROGRAM_NOT_STARTED, is_plugin_transfer};
 pub use origin_state::OriginState;
 pub(crate) use past_hold::PastHold;
 pub use prior::Prior;

@@ -30,6 +30,21 @@ const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not
 /// Phrases that say that a server refuses to send or to take the file.
 const DENIED: [&str; 3] = ["401", "403", "permission denied"];
 
+/// Phrases that name a program in a directory of what is installed on a machine.
+const INSTALLED: [&str; 7] = [
+    "execute /bin",
+    "execute /cvmfs",
+    "execute /lib",
+    "execute /lib64",
+    "execute /opt",
+    "execute /sbin",
+    "execute /usr",
+];
+
+/// Code of holds because the program could not be started.
+pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
+/// Unix errors of a program that is there: it is for another architecture, or it may not be executed.
+const PROGRAM_FAULTS: [i32; 2] = [8, 13];
 /// Codes of holds by the job's own policy and by the access point's.
 const POLICIES: [i32; 2] = [3, 26];
 
@@ -50,6 +65,9 @@ pub enum NamedFault {
     Denied,
     /// The job used more memory than a policy allows.
     Memory,
+    /// The machine could not start a program that is installed on machines, and not sent with a job.
+    /// Another machine may.
+    Machine,
 }
 
 impl NamedFault {
@@ -78,11 +96,18 @@ impl NamedFault {
         matches!(self, NamedFault::Missing | NamedFault::Denied)
     }
 
+    /// Returns true if the job can succeed without a repair, later or on another machine.
+    pub fn may_pass(self) -> bool {
+        matches!(self, NamedFault::Server | NamedFault::Machine)
+    }
+
     /// Returns a number for what else has to work for the job: 0 for the server, whose return helps all
     /// its jobs, and others for files that a server in good order does not send.
     pub(super) fn of_file(self) -> u32 {
         match self {
-            NamedFault::Unknown | NamedFault::Server | NamedFault::Memory => 0,
+            NamedFault::Unknown | NamedFault::Server | NamedFault::Memory | NamedFault::Machine => {
+                0
+            }
             NamedFault::Missing => 1,
             NamedFault::Denied => 2,
         }
@@ -110,6 +135,8 @@ struct TemplateFaults {
     of_plugin: NamedFault,
     /// If a policy held the job.
     of_policy: NamedFault,
+    /// If the program could not be started.
+    of_program: NamedFault,
 }
 
 impl TemplateFaults {
@@ -119,9 +146,16 @@ impl TemplateFaults {
         } else {
             NamedFault::Unknown
         };
+        let is_installed = INSTALLED.iter().any(|phrase| template.contains(phrase));
+        let of_program = if is_installed {
+            NamedFault::Machine
+        } else {
+            NamedFault::Unknown
+        };
         TemplateFaults {
             of_plugin: NamedFault::of_plugin(template),
             of_policy,
+            of_program,
         }
     }
 
@@ -131,6 +165,8 @@ impl TemplateFaults {
             self.of_plugin
         } else if POLICIES.contains(&code) {
             self.of_policy
+        } else if code == PROGRAM_NOT_STARTED && !PROGRAM_FAULTS.contains(&subcode) {
+            self.of_program
         } else {
             NamedFault::Unknown
         }
@@ -195,6 +231,33 @@ mod tests {
         ] {
             assert_eq!(NamedFault::of_plugin(template), NamedFault::Server);
         }
+    }
+
+    #[test]
+    fn only_an_installed_program_is_a_fault_of_the_machine() {
+        let fault = |code, subcode, program: &str| {
+            let reason = format!(
+                "Error from slot1@ep.example: Failed to execute '{program}': (errno=2: 'No such file or directory')"
+            );
+            NamedFault::of_reason(code, subcode, &reason)
+        };
+        for program in [
+            "/usr/bin/singularity",
+            "/cvmfs/soft.example/bin/start",
+            "/lib64/x",
+        ] {
+            assert_eq!(fault(6, 2, program), NamedFault::Machine, "{program}");
+        }
+        for program in [
+            "/home/ada/usr/run.sh",
+            "/users/ada/run.sh",
+            "usr/bin/python3",
+        ] {
+            assert_eq!(fault(6, 2, program), NamedFault::Unknown, "{program}");
+        }
+        assert_eq!(fault(6, 107, "/cvmfs/soft/start"), NamedFault::Machine);
+        assert_eq!(fault(6, 13, "/usr/bin/python3"), NamedFault::Unknown);
+        assert_eq!(fault(13, 2, "/usr/bin/singularity"), NamedFault::Unknown);
     }
 
     /// The first reason is that of a real pool with such a policy, and the other one HTCondor's own.

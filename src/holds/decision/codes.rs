@@ -185,6 +185,7 @@ pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<Ho
             Remedy::Look,
         ),
         NamedFault::Memory => resource_rule(MEMORY),
+        NamedFault::Machine => None,
         NamedFault::Server | NamedFault::Unknown => code_rule(code, subcode),
     }
 }
@@ -195,6 +196,9 @@ pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<H
     match fault {
         NamedFault::Server => later(
             "a server or a network failed, which passes without a repair: release it once it works again",
+        ),
+        NamedFault::Machine => later(
+            "a machine could not start a program that is installed there: another machine may",
         ),
         _ => hold_rule(code, subcode, fault),
     }

@@ -244,8 +244,7 @@ fn failure_answer(
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
     // The words of the reason outweigh odds that have earned no promise.
     let passes = evidence.origin_state == OriginState::Fails
-        || evidence.rule_key.named_fault == NamedFault::Server
-            && firmness == AnswerFirmness::Possible;
+        || evidence.rule_key.named_fault.may_pass() && firmness == AnswerFirmness::Possible;
     if passes {
         return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
     }
