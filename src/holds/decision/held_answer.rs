@@ -5,8 +5,7 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
-    AnswerLimits, HeldOdds, LimitPair, NamedFault, OriginState, RecoveryKey, RecoveryRecord,
-    RuleRecord,
+    AnswerLimits, HeldOdds, LimitPair, OriginState, RecoveryKey, RecoveryRecord, RuleRecord,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -277,7 +276,7 @@ pub(super) mod tests {
     use super::super::codes::{code_rule, hold_rule};
     use super::super::held_evidence::held_evidence;
     use super::*;
-    use crate::answers::{CauseKind, HoldHistory, RuleKey, learned_test_answers};
+    use crate::answers::{CauseKind, HoldHistory, NamedFault, RuleKey, learned_test_answers};
     use crate::test_config::TestConfig;
     use htcondor_eventlog::InputFile;
     use test_stores::{TestLog, log_with_outages};
