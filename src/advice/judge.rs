@@ -22,11 +22,11 @@ use poolcast_base::output;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoreSummary};
-use poolcast_holds::answers::ThingState;
+use poolcast_holds::answers::{NamedFault, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, code_rule,
-    reason_names_file, reason_names_host,
+    AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, reason_names_file,
+    reason_names_host, rule_without_odds,
 };
 use poolcast_holds::training::{HoldModel, TrainedModel};
 use poolcast_tensors::{
@@ -293,12 +293,21 @@ impl HoldJudge<'_> {
         {
             return judgement;
         }
-        match code_rule(hold_code, hold_subcode) {
+        let fault = self.named_fault(held);
+        match rule_without_odds(hold_code, hold_subcode, fault) {
             Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
                 Judgement::by_rule(&rule, held, odds.of_reason)
             }
             _ => Judgement::by_probability(self.decide(held, odds), held),
         }
+    }
+
+    /// Returns the fault that the reason of the hold names.
+    fn named_fault(&self, held: &HeldJob<'_>) -> NamedFault {
+        let (hold_code, hold_subcode) = held.reason();
+        let hold = held.job.event(held.asked.cycle.hold);
+        let template = self.store.summary.reasons.get(&hold).unwrap_or_default();
+        NamedFault::of_template(hold_code, hold_subcode, template)
     }
 
     /// Judges by the answer about the hold; `None` if there is no answer model.

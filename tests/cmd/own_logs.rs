@@ -354,3 +354,47 @@ fn jobs_of_a_cluster_that_read_the_same_file_release_those_that_could_not() {
     assert!(after.contains(" 4 successes since\n"), "{after}");
     assert!(!after.contains("known from other access points"), "{after}");
 }
+
+/// The reasons are those of jobs with such programs in a real pool.
+#[test]
+fn a_program_of_the_machine_is_no_fault_of_the_job() {
+    let place = Place::new();
+    let held_for = |job: &str, reason: &str, subcode: i32| {
+        let text = format!(
+            "Job was held.\n\tError from slot1_1@localhost: Failed to execute {reason}\n\tCode 6 Subcode {subcode}"
+        );
+        submitted(job) + &record("012", job, 20, &text)
+    };
+    let missing = "(errno=2: 'No such file or directory')";
+    let log = [
+        held_for(
+            "1.0",
+            &format!("'/cvmfs/soft.example/bin/start': {missing}"),
+            2,
+        ),
+        held_for(
+            "2.0",
+            &format!("'/home/tester/machine/no-such': {missing}"),
+            2,
+        ),
+        held_for(
+            "5.0",
+            "'/usr/lib/os-release': (errno=13: 'Permission denied')",
+            13,
+        ),
+        held_for("6.0", &format!("'/usr/bin/no-such-program': {missing}"), 2),
+        held_for("6.1", &format!("'/usr/bin/no-such-program': {missing}"), 2),
+    ];
+    place.write("jobs.log", log.concat());
+
+    let document = place.json("advise jobs.log --no-look --json");
+    let actions = actions(&document);
+    let of = |job: &str| actions[job].as_str();
+    assert_eq!((of("2.0"), of("5.0")), ("fix", "fix"));
+    assert_eq!(
+        (of("1.0"), of("6.0"), of("6.1")),
+        ("later", "later", "later")
+    );
+    let page = place.run("advise jobs.log 1.0 --no-look");
+    assert!(page.stdout.contains("another machine may"), "{page}");
+}

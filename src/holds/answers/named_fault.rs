@@ -88,7 +88,12 @@ impl NamedFault {
 
     /// Returns the fault that the text of a hold reason names.
     pub fn of_reason(code: i32, subcode: i32, reason: &str) -> NamedFault {
-        TemplateFaults::new(&reason_template(reason.as_bytes())).of_code(code, subcode)
+        NamedFault::of_template(code, subcode, &reason_template(reason.as_bytes()))
+    }
+
+    /// Returns the fault that the template of a hold reason names.
+    pub fn of_template(code: i32, subcode: i32, template: &str) -> NamedFault {
+        TemplateFaults::new(template).of_code(code, subcode)
     }
 
     /// Returns true if the fault is one of the file, which stays if its server works.

@@ -350,6 +350,15 @@ mod tests {
     }
 
     #[test]
+    fn a_program_of_the_machine_has_no_rule_but_without_odds() {
+        assert_eq!(hold_rule(6, 2, NamedFault::Machine), None);
+        let rule = rule_without_odds(6, 2, NamedFault::Machine);
+        assert_eq!(rule.map(|rule| rule.action), Some(HoldAction::Later));
+        let rule = rule_without_odds(6, 2, NamedFault::Unknown);
+        assert_eq!(rule.map(|rule| rule.action), Some(HoldAction::Fix));
+    }
+
+    #[test]
     fn raise_rules_cannot_be_outweighed() {
         let can_be_outweighed =
             |code, subcode| code_rule(code, subcode).map(|rule| rule.can_be_outweighed());

@@ -472,19 +472,18 @@ pub(super) mod tests {
             (HoldAction::Later, POSSIBLE),
             "it may pass"
         );
-        let words_of_server = |now, later| HeldEvidence {
-            rule_key: rule_key(NamedFault::Server),
-            ..evidence(now, later)
-        };
-        assert_eq!(
-            answer(words_of_server(0.05, 0.35)),
-            (HoldAction::Later, POSSIBLE),
-            "the words outweigh odds without a promise"
-        );
-        assert_eq!(
-            answer(words_of_server(0.05, 0.2)),
-            (HoldAction::Fix, PROBABLE)
-        );
+        for fault in [NamedFault::Server, NamedFault::Machine] {
+            let named = |now, later| HeldEvidence {
+                rule_key: rule_key(fault),
+                ..evidence(now, later)
+            };
+            assert_eq!(
+                answer(named(0.05, 0.35)),
+                (HoldAction::Later, POSSIBLE),
+                "the words outweigh odds without a promise"
+            );
+            assert_eq!(answer(named(0.05, 0.2)), (HoldAction::Fix, PROBABLE));
+        }
         let often = HeldEvidence {
             holds_for_code: 5,
             ..evidence(0.05, 0.05)
