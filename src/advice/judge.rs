@@ -319,7 +319,8 @@ impl HoldJudge<'_> {
             let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
             judgement.decision.firmness = answer.firmness;
             let observed = rule_evidence_words(&rule, evidence);
-            judgement.decision.reasons.extend(observed);
+            let of_age = answers.why_certain(&answer, evidence, self.held_for_ms(held));
+            judgement.decision.reasons.extend(observed.chain(of_age));
             return Some(judgement);
         }
         let notes = AnswerNotes {

@@ -102,18 +102,36 @@ impl AskedAnswers {
     /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
     /// are known.
     pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
-        if !evidence.is_beyond_learned {
-            return None;
-        }
+        let known = || self.learned_age_words(held_for_ms);
+        evidence
+            .is_beyond_learned
+            .then(|| format!("{}, so its probability of success is unknown", known()))
+    }
+
+    /// Explains why the answer of a rule about a hold that has lasted for `held_for_ms` is certain; `None`
+    /// if its age is not the reason.
+    pub fn why_certain(
+        &self,
+        answer: &HeldAnswer,
+        evidence: &HeldEvidence,
+        held_for_ms: i64,
+    ) -> Option<String> {
+        let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
+        let known = || self.learned_age_words(held_for_ms);
+        (is_certain && evidence.outlasts_passing_faults())
+            .then(|| format!("{}, and faults that pass are gone by then", known()))
+    }
+
+    /// States the ages that were learned. A hold that has lasted for `held_for_ms` is older.
+    fn learned_age_words(&self, held_for_ms: i64) -> String {
         let longest_ms = self.learned_age.longest_released_ms;
-        let known = if held_for_ms > longest_ms {
+        if held_for_ms > longest_ms {
             let longest = output::time_span(longest_ms);
             format!("no job in this log was released after more than {longest}")
         } else {
             let max = output::time_span(self.learned_age.max_ms);
             format!("the answers have learned from the first {max} of holds only")
-        };
-        Some(format!("{known}, so its probability of success is unknown"))
+        }
     }
 
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
@@ -204,6 +222,25 @@ mod tests {
         let of_younger = why(0, 80_000).expect("too old");
         assert!(of_younger.starts_with("the answers have learned from the first"));
         assert_eq!(why(1, 10_000), None);
+
+        let certain = |at: usize, firmness| {
+            let mut evidence = *answers.evidence(&asked[at]).expect("evidence");
+            evidence.rule_key.code = (13, 2);
+            let answer = HeldAnswer {
+                action: HoldAction::Fix,
+                firmness: Some(firmness),
+                is_by_rule: true,
+                recovery: None,
+            };
+            answers.why_certain(&answer, &evidence, 5_500_000)
+        };
+        let of_old = certain(0, AnswerFirmness::Firm).expect("too old");
+        assert!(
+            of_old.ends_with("faults that pass are gone by then"),
+            "{of_old}"
+        );
+        assert_eq!(certain(0, AnswerFirmness::Probable), None);
+        assert_eq!(certain(1, AnswerFirmness::Firm), None);
     }
 
     #[test]

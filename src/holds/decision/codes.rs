@@ -190,7 +190,7 @@ pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<Ho
     }
 }
 
-/// Returns the answer for a hold of which nothing is known but its code and the fault that its reason
+/// Returns the answer for a hold where nothing is known but its code and the fault that its reason
 /// names; `None` if these say nothing.
 pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
     match fault {

@@ -56,7 +56,7 @@ pub struct HeldEvidence {
     pub has_outcomes: bool,
     /// Jobs that are held now for the cause, this one included.
     pub held_for_cause: usize,
-    /// Highest odds now among these jobs: those of the job that a probe would release.
+    /// Highest odds now among these jobs. A probe would release the job that has them.
     pub best_of_cause: f64,
     /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
     /// that were learned from, and nothing was learned here about any of these jobs, because their code
@@ -122,7 +122,7 @@ impl HeldEvidence {
 
     /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
     /// days that a server which fails has no such file, so that the age then says nothing.
-    fn outlasts_passing_faults(&self) -> bool {
+    pub(super) fn outlasts_passing_faults(&self) -> bool {
         let (code, subcode) = self.rule_key.code;
         self.is_beyond_learned && !is_plugin_transfer(code, subcode)
     }
@@ -182,7 +182,6 @@ pub(crate) fn held_evidence(
 ) -> Result<AllEvidence> {
     let odds = model.odds(history, holds, asked_ms)?;
     let learned_age = LearnedAge::new(model, history, asked_ms);
-    let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
     let succeeded: Vec<usize> = holds
         .iter()
         .map(|&index| history.succeeded_in_cluster(index, asked_ms))
@@ -193,15 +192,54 @@ pub(crate) fn held_evidence(
         .map(|(&index, &succeeded)| asked_kind(history, index, succeeded, asked_ms))
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
+
+    let moment = AskedMoment {
+        history,
+        asked_ms,
+        good_for_ms: (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
+        learned_age,
+    };
     let mut evidence = Vec::with_capacity(holds.len());
-    for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
+    for (at, &index) in holds.iter().enumerate() {
+        let key = probe_cause(kinds[at], &history.holds[index]);
+        evidence.push(moment.evidence(index, odds[at], succeeded[at], key, &causes[&key]));
+    }
+    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
+    Ok(AllEvidence {
+        holds: evidence,
+        states: causes.into_iter().filter_map(state_of).collect(),
+        learned_age,
+    })
+}
+
+/// What is known at the moment of a question, for all holds.
+struct AskedMoment<'a> {
+    history: &'a HoldHistory<'a>,
+    asked_ms: i64,
+    /// Time for which an answer is good, in ms.
+    good_for_ms: i64,
+    learned_age: LearnedAge,
+}
+
+impl AskedMoment<'_> {
+    /// Returns the evidence on hold `index`, for the cause with the key `cause_key`, where `succeeded` other jobs of
+    /// its cluster have succeeded.
+    fn evidence(
+        &self,
+        index: usize,
+        odds: HeldOdds,
+        succeeded: usize,
+        cause_key: ProbeCause,
+        cause: &CauseEvidence,
+    ) -> HeldEvidence {
+        let &AskedMoment {
+            history, asked_ms, ..
+        } = self;
         let hold = &history.holds[index];
-        let cause_key = probe_cause(kinds[at], hold);
-        let cause = &causes[&cause_key];
         let is_taught = is_taught(history, hold, asked_ms);
         let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
-        let started_in_cluster = started_in_cluster(hold, succeeded[at]);
-        evidence.push(HeldEvidence {
+        let started_in_cluster = started_in_cluster(hold, succeeded);
+        HeldEvidence {
             hold: index,
             rule_key: RuleKey::of(hold),
             odds,
@@ -213,29 +251,22 @@ pub(crate) fn held_evidence(
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
             held_for_cause: cause.held.len(),
             best_of_cause: cause.best_odds,
-            is_new_cause: cause.is_new(asked_ms - learned_age.max_ms),
+            is_new_cause: cause.is_new(asked_ms - self.learned_age.max_ms),
             cause: cause_key,
             recovered: cause.recovered().max(started_in_cluster),
             started_in_cluster,
             is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
             is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
-            has_cluster_succeeded: succeeded[at] > 0,
-            origin_reads: cause
-                .state
+            has_cluster_succeeded: succeeded > 0,
+            origin_reads: (cause.state)
                 .map_or(reads_since, |state| state.reads_since.max(reads_since)),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
-            failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
+            failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
             holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
-        });
+            is_beyond_learned: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+        }
     }
-    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
-    Ok(AllEvidence {
-        holds: evidence,
-        states: causes.into_iter().filter_map(state_of).collect(),
-        learned_age,
-    })
 }
 
 /// Returns true if one person released by hand all jobs that got past the `cause` of `hold`: its owner, or

@@ -1,5 +1,5 @@
 //! Decides what to recommend for each job that is held at one moment: by its hold code, by what was
-//! learned, and by what became of other jobs with the same cause.
+//! learned, and by the outcomes of other jobs with the same cause.
 
 mod action;
 mod asked_answers;
