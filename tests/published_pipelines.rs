@@ -1,4 +1,4 @@
-//! The search spaces of `config/published-pipelines.yaml` are those of the published trainer.
+//! The published trainer has the search spaces of `config/published-pipelines.yaml`.
 
 use std::path::Path;
 

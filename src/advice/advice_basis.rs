@@ -124,11 +124,11 @@ pub struct AdviceBasis {
     pub model: Option<String>,
     /// Digest of the inputs that the model was made from.
     pub model_key: Option<String>,
-    /// The published model that answers; `None` if the model is that of a run.
+    /// The published model that answers; `None` if the model comes from a run.
     pub published_model: Option<PublishedOrigin>,
     /// Time until which a model or the answers have learned, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
-    /// True if outcomes at other access points stand beside those of the log.
+    /// True if outcomes at other access points add to the outcomes of the log.
     #[serde(skip)]
     pub uses_prior: bool,
     /// Holds after the last training hold, up to the prediction time.
@@ -274,7 +274,7 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
     ))
 }
 
-/// Returns a caveat if `summary` is that of a history that lacks holds.
+/// Returns a caveat if `summary` describes a history that lacks holds.
 fn missing_holds_caveat(summary: &StoreSummary) -> Option<String> {
     let missing = summary.missing_holds().filter(|missing| *missing > 0)?;
     Some(format!(

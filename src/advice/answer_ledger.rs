@@ -216,7 +216,7 @@ pub fn record_answers(dir: &Path, advice: &[&JobAdvice], asked_ms: i64) -> Resul
     Ok(path)
 }
 
-/// Returns those of `advice` that are not the last answer stored for their hold in `dir`.
+/// Returns the answers in `advice` that differ from the last one stored for their hold in `dir`.
 fn new_answers<'a>(
     dir: &Path,
     advice: &[&'a JobAdvice],

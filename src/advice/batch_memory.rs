@@ -95,7 +95,7 @@ impl MemoryPlans {
     }
 }
 
-/// Adds the plans of their batches to those of `advice` that were held for memory.
+/// Adds the plans of their batches to the jobs in `advice` that were held for memory.
 pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let aps = &store.summary.aps;
     let key_of = |one: &JobAdvice| {

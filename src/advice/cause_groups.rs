@@ -48,7 +48,7 @@ pub struct CauseGroup<'a> {
     pub look: Option<&'a JobLook>,
     /// Number of files of the jobs that were looked at; 0 unless looks decide.
     pub looked_files: usize,
-    /// Memory plans of the batches of the jobs, that of the most jobs first; empty unless they are
+    /// Memory plans of the batches of the jobs, the plan of most jobs first; empty unless they are
     /// held for memory.
     pub memory_plans: Vec<&'a MemoryPlan>,
     /// State of the thing that the latest hold is for, among the holds with a known state.
@@ -313,7 +313,7 @@ fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
     (looks.first().copied(), files.len())
 }
 
-/// Returns the memory plans of `jobs`, that of the most jobs first.
+/// Returns the memory plans of `jobs`, the plan of most jobs first.
 fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
     let mut plans: Vec<(&MemoryPlan, usize)> = Vec::new();
     for plan in jobs
@@ -378,7 +378,7 @@ impl JobNames<'_> {
         }
     }
 
-    /// Builds a command that runs `program` with `arguments` on those of the jobs that are still in
+    /// Builds a command that runs `program` with `arguments` on the jobs that are still in
     /// the same hold.
     fn command(&self, program: &str, arguments: &str) -> Option<String> {
         let program = self.with_access_point(program)?;

@@ -280,7 +280,7 @@ fn others_words(evidence: &HeldEvidence) -> Option<String> {
         .then(|| IN_CLUSTER.to_owned())
 }
 
-/// States what came of the earlier releases whose cause other jobs had got past.
+/// States how the earlier releases ended whose cause other jobs had got past.
 fn recovery_words(record: RecoveryRecord) -> String {
     format!(
         "{} of {} earlier releases after such successes succeeded",

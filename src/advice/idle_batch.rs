@@ -16,7 +16,7 @@ pub struct IdleBatch {
     pub ap: SharedText,
     /// Their owner, if the queue names one.
     pub owner: Option<SharedText>,
-    /// Their batch, if it has a name. Jobs without one are those of a cluster.
+    /// Their batch, if it has a name. Jobs without one belong to their cluster.
     pub batch: Option<SharedText>,
     /// The jobs, by id.
     pub jobs: Vec<JobId>,

@@ -99,7 +99,7 @@ mod tests {
     use htcondor_eventlog::{EXECUTE, IMAGE_SIZE, JobEvent, SUBMIT, TERMINATED};
     use test_stores::store_of;
 
-    /// Returns the findings for an idle job of a cluster of which 12 jobs used 1000 MB, and 8 less.
+    /// Returns the findings for an idle job of a cluster where 12 jobs used 1000 MB, and 8 less.
     fn found(attributes: &str) -> Vec<LowRequest> {
         let mut events = Vec::new();
         for proc in 0..20 {

@@ -390,7 +390,7 @@ mod tests {
     }
 
     /// Returns the number of held jobs that are examined to write the commands for a queue with
-    /// `codes` hold codes, each of which several clusters share.
+    /// `codes` hold codes. Several clusters share each code.
     fn examined_for_commands(codes: usize) -> usize {
         let jobs = (0..8 * codes).map(|number| {
             let (subcode, held_s) = (1000 + number % codes, 100 + number);

@@ -20,7 +20,7 @@ struct BrokenPromise {
     right: usize,
 }
 
-/// Lowers the firmness of those of `advice` whose kind was right less often than it promises, as
+/// Lowers the firmness of answers in `advice` whose kind was right less often than it promises, as
 /// `check` shows on answers of the same model. Returns a sentence for each such kind.
 pub fn lower_broken_promises(
     advice: &mut [JobAdvice],
@@ -164,7 +164,7 @@ mod tests {
     fn kinds_that_are_wrong_too_often_are_lowered() {
         let fix = |firmness, wrong, right| answer(&[(HoldAction::Fix, firmness, wrong, right)]);
         assert_eq!(fix(Firm, 2, 28), (HoldAction::Fix, Some(Firm)));
-        // 24 of 30: the upper end of the interval is 90.5 %, and that of 23 of 30 is 88.2 %.
+        // The upper end of the interval of 24 of 30 is 90.5 %, and of 23 of 30, 88.2 %.
         assert_eq!(fix(Firm, 6, 24).1, Some(Firm));
         assert_eq!(fix(Firm, 7, 23).1, Some(Probable));
         assert_eq!(fix(Firm, 20, 10).1, Some(Possible));

@@ -230,7 +230,7 @@ mod tests {
         restart_loops(&store_of(&events), i64::MAX, |_| true)
     }
 
-    /// Returns a submission and `count` runs of an hour, each of which ends with `number`.
+    /// Returns a submission and `count` runs of an hour that end with `number`.
     fn lost_runs(count: i64, number: u16) -> Vec<(i64, u16)> {
         let run = |at: i64| [(2 * at * HOUR_S, EXECUTE), ((2 * at + 1) * HOUR_S, number)];
         let runs = (1..=count).flat_map(run);

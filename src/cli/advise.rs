@@ -27,7 +27,7 @@ pub struct AdviseArgs {
     /// access point. Without any log or run, your own jobs in the queue are asked for
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
-    /// Jobs that have left the queue, as evidence like that of a log: `now` for the history of this
+    /// Jobs that have left the queue, as evidence beside a log: `now` for the history of this
     /// access point, a file with the output of `condor_history -json` or `-l`, also with `-epochs`, a
     /// `PER_JOB_HISTORY_DIR`, or `-` for standard input; repeat the option for further ones
     #[arg(long, value_name = "now|FILE|DIR", conflicts_with = "at")]

@@ -169,9 +169,9 @@ pub enum Verb {
     /// Example: poolcast policy --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Policy(PolicyArgs),
-    /// Replay a log as if this program had been used, and count what came of its answers
+    /// Replay a log as if this program had been used, and count how its answers turned out
     ///
-    /// At moments through the log, it learns from what was known then, asks about every job that is held, and settles each answer by what happened, as of the second of the question. The table has, for each kind of answer, the share of right ones, and the successes kept and the runs wasted beside those of other policies.
+    /// At moments through the log, it learns from what was known then, asks about every job that is held, and settles each answer by what happened, as of the second of the question. The table has, for each kind of answer, the share of right ones, and the successes kept and the runs wasted, beside other policies.
     ///
     /// Example: poolcast rehearse --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]

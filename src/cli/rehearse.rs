@@ -14,7 +14,7 @@ pub struct RehearseArgs {
     #[arg(long = "log", value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
     /// Truth file about the holds of the log, as `simulate` writes it: it settles the answers, also
-    /// about jobs that nobody released [default: the log settles them, as far as it can]
+    /// about jobs that nobody released [default: the log settles them where it can]
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
     /// Number of models, which learn one after the other through the log; all held jobs are asked

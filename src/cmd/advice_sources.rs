@@ -128,7 +128,7 @@ impl LearnedRun {
         source == HoldSource::History
     }
 
-    /// The directory in which answers are recorded: that of the run, or for a published model one of
+    /// The directory in which answers are recorded: the run itself, or for a published model one of
     /// this user. `None` if there is no such directory.
     pub(super) fn ledger_dir(&self) -> Option<PathBuf> {
         match self.published {
@@ -146,7 +146,7 @@ pub(super) struct AdviceSources {
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
-    /// True if the logs are those of the held jobs in the queue, because the user named none.
+    /// True if the held jobs in the queue name the logs, because the user named none.
     pub(super) has_logs_of_queue: bool,
     /// True if the run learned from a history, which has no held jobs, and the user named no logs.
     /// The held jobs then come from the queue.
@@ -412,7 +412,7 @@ fn configured_outputs() -> Result<Vec<PathBuf>> {
     Ok(outs)
 }
 
-/// The logs that the run was made from, as far as they exist. It is an error if none of them does.
+/// The logs that the run was made from and that exist. It is an error if none of them does.
 fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
     ensure!(
         !config.logs.is_empty(),

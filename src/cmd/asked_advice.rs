@@ -217,7 +217,7 @@ pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<Answ
     CheckedAnswers::new(&given, store).check().total
 }
 
-/// Applies what came of the earlier answers of `learned` to the advice in `all`: broken promises make
+/// Applies the results of the earlier answers of `learned` to the advice in `all`: broken promises make
 /// it less certain, and it gets the results of probes. Returns the results of all earlier answers, if
 /// the outcome of any is decided.
 fn apply_earlier_answers(

@@ -47,10 +47,10 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 /// The true success probabilities of the holds in one split, from the truth file `truth`. For
 /// windows at the release they are those at the release, if the file has them for all holds;
 /// otherwise they are those at the hold.
-fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
+fn planted_probabilities(truth: &Path, dataset: &Dataset, split: Split) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
     let at_hold =
-        truth_probabilities(&known, dataset, side, simulate::p_hold)?.with_context(|| {
+        truth_probabilities(&known, dataset, split, simulate::p_hold)?.with_context(|| {
             let message = format!("`{}` lacks some holds of these tensors", truth.display());
             hinted(
                 message,
@@ -61,7 +61,7 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result
         return Ok(at_hold);
     }
 
-    let at_release = truth_probabilities(&known, dataset, side, simulate::p_release)?;
+    let at_release = truth_probabilities(&known, dataset, split, simulate::p_release)?;
     Ok(at_release.unwrap_or_else(|| {
         output::note(&format!(
             "note: `{}` lacks the probability at release of some holds; the best possible prediction is that at the hold",
@@ -75,12 +75,12 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result
 fn truth_probabilities(
     known: &[HoldTruth],
     dataset: &Dataset,
-    side: Split,
+    split: Split,
     chance: impl Fn(&[HoldTruth], (i32, i32), u32) -> Option<f64>,
 ) -> Result<Option<Vec<f64>>> {
-    let cluster: Vec<i32> = dataset.column(side, "cluster")?;
-    let proc: Vec<i32> = dataset.column(side, "proc")?;
-    let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
+    let cluster: Vec<i32> = dataset.column(split, "cluster")?;
+    let proc: Vec<i32> = dataset.column(split, "proc")?;
+    let earlier_holds: Vec<u32> = dataset.column(split, "earlier_holds")?;
     let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
     Ok(holds
         .map(|((cluster, proc), earlier)| chance(known, (cluster, proc), earlier))

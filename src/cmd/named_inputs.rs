@@ -86,7 +86,7 @@ fn is_results(path: &Path) -> Result<bool> {
     match manifest::format_name(path) {
         Ok(Some(format)) => return Ok(format != ARCHIVE_FORMAT),
         Ok(None) => {}
-        // Whoever opens the damaged manifest explains it.
+        // The code that opens the damaged manifest explains it.
         Err(_) => return Ok(true),
     }
     let is_sweep = path.join(sweep::BEST_FILE).is_file() || condor::is_dag(path);

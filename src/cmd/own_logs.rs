@@ -72,8 +72,8 @@ fn own_logs() -> Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// Returns the name of this user: that of the environment, or else, as services may have none, that
-/// of `id`, which also knows the users of a directory server.
+/// Returns the name of this user: from the environment, or else, as services may have none, from
+/// `id`, which also knows the users of a directory server.
 pub(super) fn user_name() -> Result<String> {
     let mut names = ["USER", "LOGNAME"].into_iter();
     if let Some(name) = names.find_map(|name| std::env::var(name).ok()) {

@@ -216,9 +216,9 @@ fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
 /// The predictions as a table with one row per hold.
 fn hold_table(holds: &[HoldPrediction]) -> OutputTable {
     let mut columns = Vec::new();
-    if holds.iter().any(|hold| hold.side.is_some()) {
-        let side = |hold: &HoldPrediction| hold.side.map_or("", |side| side.name()).to_owned();
-        columns.push(("side", text_cells(holds, side)));
+    if holds.iter().any(|hold| hold.split.is_some()) {
+        let split = |hold: &HoldPrediction| hold.split.map_or("", |split| split.name()).to_owned();
+        columns.push(("side", text_cells(holds, split)));
     }
     if holds.iter().any(|hold| hold.ap.is_some()) {
         let ap = |hold: &HoldPrediction| hold.ap.clone().unwrap_or_default();

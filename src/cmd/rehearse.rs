@@ -1,4 +1,4 @@
-//! `poolcast rehearse`: replays a log as if the program had been used, and counts what came of its
+//! `poolcast rehearse`: replays a log as if the program had been used, and counts the results of its
 //! answers.
 
 use std::collections::BTreeMap;

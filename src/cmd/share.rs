@@ -42,7 +42,7 @@ pub fn run(args: &ShareArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Opens the events in `dir`, or those of the run or sweep in `dir`.
+/// Opens the events in `dir`, or in the run or sweep in `dir`.
 fn open_events(dir: &Path) -> Result<EventStore> {
     let format = manifest::format_name(dir)?;
     if format.is_some_and(|format| format == EVENTS_FORMAT.name) {

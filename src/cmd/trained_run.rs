@@ -16,17 +16,17 @@ pub(super) fn score(
     model: &TrainedModel,
     dir: &Path,
     dataset: &Dataset,
-    side: Split,
+    split: Split,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<ModelEvaluation> {
-    let evaluation = evaluate_run(model, dataset, side, resamples, best)?;
+    let evaluation = evaluate_run(model, dataset, split, resamples, best)?;
     if model.tensors_key != dataset.key {
         output::note(
             "note: the model was trained on other tensors; these may include holds that it learned from",
         );
     }
-    manifest::write_json(&evaluation_path(dir, side), &evaluation)?;
+    manifest::write_json(&evaluation_path(dir, split), &evaluation)?;
     Ok(evaluation)
 }
 

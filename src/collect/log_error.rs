@@ -35,7 +35,7 @@ pub fn explain(error: ReadError) -> anyhow::Error {
         ReadError::Empty { .. } => hinted(message, FIND_LOG_HINT).into(),
         ReadError::Read { source, .. } => anyhow::Error::from(source).context(message),
         ReadError::DamagedArchive { path, source } => {
-            // As text: a decoder's I/O error would make the exit code that of a failing disk.
+            // As text: a decoder's I/O error would lead to the exit code of a failing disk.
             let cause = format!("the compressed data is damaged or cut short: {source}");
             anyhow::Error::from(hinted(cause, "copy or compress the log again"))
                 .context(cannot_read(&path))

@@ -318,7 +318,7 @@ impl TrialParameters for WaitModelParameters {
     const KEY_PREFIX: &'static str = "provision.model.";
 }
 
-/// Returns the names in `table`. A last name without a row is that of the pipeline's
+/// Returns the names in `table`. A last name without a row belongs to the pipeline's
 /// hyper-parameters.
 const fn key_names<const N: usize>(table: &[HyperParameter]) -> [&'static str; N] {
     let mut names = [PIPELINE_PARAMETERS; N];

@@ -284,7 +284,7 @@ impl EventStoreBuilder {
     }
 }
 
-/// Returns those of the sorted `inputs` of an id that `ad` names.
+/// Returns the sorted `inputs` of an id that `ad` names.
 fn inputs_of<'a>(inputs: &'a [InputRow], ad: Option<&AdRow>) -> &'a [InputRow] {
     let Some(submit_ms) = ad.map(|ad| ad.submit_ms) else {
         return &[];

@@ -31,7 +31,7 @@ impl TestConfig {
         TensorSettings::new(&self.preprocessing, self.keys.seed).expect("settings")
     }
 
-    /// A text for the file beside a run, of which the tests only need that it is there.
+    /// A text for the file beside a run. The tests only need that it is there.
     pub(crate) fn resolved(&self) -> ResolvedConfig {
         ResolvedConfig::new(&self.training).expect("rendered")
     }

@@ -66,7 +66,7 @@ pub trait Architecture: fmt::Debug + Sync {
     }
 
     /// Computes the logits `[b]` of success from the states after all frames. A model of several
-    /// networks returns those of each, `[b, networks]`. Each network learns from its own loss, and
+    /// networks returns the logits of each, `[b, networks]`. Each network learns from its own loss, and
     /// the mean of the logits counts.
     ///
     /// Row `b` must not depend on other rows, because batches are cut into chunks.

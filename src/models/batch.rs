@@ -83,7 +83,7 @@ impl<'a> SampleBatch<'a> {
     /// Returns the batch with the outcome tokens of its samples.
     ///
     /// # Errors
-    /// Fails when the lengths are not those of the samples, and when a code is out of range.
+    /// Fails when the samples have other lengths, and when a code is out of range.
     pub fn with_tokens(self, tokens: TokenBatch<'a>) -> Result<SampleBatch<'a>> {
         tokens.check(self.b)?;
         Ok(SampleBatch {

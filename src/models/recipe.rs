@@ -1,6 +1,6 @@
 //! How an architecture is trained where a trial does not say.
 
-/// Settings of a training that belong to an architecture. The default is that of most.
+/// Settings of a training that belong to an architecture. Most have the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrainingRecipe {
     /// Number of epochs of a training that is not stopped early and keeps its last weights; `None`

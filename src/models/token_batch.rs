@@ -48,7 +48,7 @@ pub struct TokenBatch<'a> {
 }
 
 impl<'a> TokenBatch<'a> {
-    /// Rejects lengths that are not those of `b` samples.
+    /// Rejects lengths that do not fit `b` samples.
     pub(super) fn check(&self, b: usize) -> Result<()> {
         let are_whole = self.tokens.len() == b * TOKENS * TOKEN_FEATURES
             && self.mask.len() == b * TOKENS

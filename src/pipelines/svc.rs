@@ -250,7 +250,7 @@ struct PairRows {
     rows: Vec<f64>,
     f: usize,
     /// Side of each row, `[n]`: -1 for the first class, 1 for the second.
-    sides: Vec<f64>,
+    signs: Vec<f64>,
     /// Weight of each row, `[n]`.
     weights: Vec<f64>,
     classes: PairClasses,
@@ -263,7 +263,7 @@ impl PairRows {
         let mut pair = PairRows {
             rows: Vec::new(),
             f,
-            sides: Vec::new(),
+            signs: Vec::new(),
             weights: Vec::new(),
             classes,
         };
@@ -272,7 +272,7 @@ impl PairRows {
             if classes.contains(*y) {
                 pair.rows.extend_from_slice(row);
                 pair.weights.push(labels.weights[at]);
-                pair.sides
+                pair.signs
                     .push(if *y == classes.second { 1.0 } else { -1.0 });
             }
         }
@@ -286,7 +286,7 @@ impl PairRows {
     /// Fits the machine on all rows, with its sigmoid.
     fn fit(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PairMachine> {
         let PlattSigmoid { slope, offset } = self.fit_sigmoid(smo, run)?;
-        let all: Vec<usize> = (0..self.sides.len()).collect();
+        let all: Vec<usize> = (0..self.signs.len()).collect();
         Ok(PairMachine {
             slope,
             offset,
@@ -303,20 +303,20 @@ impl PairRows {
         stop: StopSignal<'_>,
     ) -> Result<PairMachine> {
         let rows: Vec<f64> = places.iter().flat_map(|i| self.row(*i)).copied().collect();
-        let sides: Vec<f64> = places.iter().map(|i| self.sides[*i]).collect();
+        let signs: Vec<f64> = places.iter().map(|i| self.signs[*i]).collect();
         let weights: Vec<f64> = places.iter().map(|i| self.weights[*i]).collect();
-        let first_side = *sides.first().context("no rows to fit")?;
+        let first_sign = *signs.first().context("no rows to fit")?;
 
-        let solution = if sides.iter().all(|side| *side == first_side) {
+        let solution = if signs.iter().all(|sign| *sign == first_sign) {
             SmoSolution {
                 weights: Vec::new(),
-                rho: -first_side,
+                rho: -first_sign,
             }
         } else {
             let two_classes = TwoClassRows {
                 rows: &rows,
                 f: self.f,
-                sides: &sides,
+                signs: &signs,
                 weights: &weights,
             };
             solve_dual(two_classes, smo, stop)?
@@ -344,7 +344,7 @@ impl PairRows {
 
     /// Fits the sigmoid to decision values from machines that were not trained on the row.
     fn fit_sigmoid(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PlattSigmoid> {
-        let mut decisions = vec![0.0; self.sides.len()];
+        let mut decisions = vec![0.0; self.signs.len()];
         for fold in self.stratified_folds(run.seed) {
             // With fewer rows than folds, some folds have no rows to test or to learn from.
             if fold.test.is_empty() || fold.train.is_empty() {
@@ -355,7 +355,7 @@ impl PairRows {
                 decisions[i] = machine.decision(smo.kernel, self.row(i));
             }
         }
-        Ok(fit_sigmoid(&decisions, &self.sides))
+        Ok(fit_sigmoid(&decisions, &self.signs))
     }
 
     /// Returns folds with equal shares of both classes.
@@ -365,10 +365,10 @@ impl PairRows {
             i64::from(self.classes.second),
         ];
         let mut generator = poolcast_base::seed::generator(seed, "svc folds", &parts);
-        let mut fold_of_row = vec![0; self.sides.len()];
-        for side in [-1.0, 1.0] {
+        let mut fold_of_row = vec![0; self.signs.len()];
+        for sign in [-1.0, 1.0] {
             let mut rows: Vec<usize> = (0..fold_of_row.len())
-                .filter(|i| self.sides[*i] == side)
+                .filter(|i| self.signs[*i] == sign)
                 .collect();
             rows.shuffle(&mut generator);
             for (at, row) in rows.into_iter().enumerate() {

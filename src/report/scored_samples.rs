@@ -54,12 +54,12 @@ impl ScoredSamples {
             return Ok(None);
         };
         let tensors = sweep::tensors_dir(&inputs.dir, &model.tensors);
-        let opened = Dataset::open_side(&tensors, Split::Test);
+        let opened = Dataset::open_split(&tensors, Split::Test);
         let Some(dataset) = inputs.if_available(opened)? else {
             return Ok(None);
         };
         // Scores on samples that the model has learned from would be too good.
-        let is_known = model.learned.sides.contains(&Split::Test);
+        let is_known = model.learned.splits.contains(&Split::Test);
         if is_known || dataset.is_empty(Split::Test) {
             return Ok(None);
         }

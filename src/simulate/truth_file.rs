@@ -22,7 +22,7 @@ const TRUTH_1: ArtefactFormat = ArtefactFormat {
     version: 1,
     ..TRUTH
 };
-/// Value of `permanent` for a hold of which this is not known.
+/// Value of `permanent` for a hold where this is not known.
 const UNKNOWN_PERMANENCE: u8 = u8::MAX;
 
 /// The inputs and the results of a simulation.

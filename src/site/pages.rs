@@ -73,7 +73,7 @@ impl OwnerPages {
         Ok(pages)
     }
 
-    /// Writes the pages of all owners in `pages`, and removes those of owners who have no held job
+    /// Writes the pages of all owners in `pages`, and removes the pages of owners who have no held job
     /// any more. Returns the number of owners whose names cannot be file names.
     pub fn write<T: Serialize>(mut self, pages: &[OwnerPage<'_, T>]) -> Result<usize> {
         let mut owners = BTreeSet::new();

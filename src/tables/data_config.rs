@@ -156,8 +156,8 @@ impl DataConfig {
     pub fn chosen(&self) -> Result<Vec<String>> {
         let pair = |name: &str| [format!("train_{name}"), format!("validate_{name}")];
         let is_there = |name: &str| {
-            let sides = pair(name).map(|side| self.splits.contains_key(&side));
-            sides == [true, true] || !self.validate && (sides[0] || self.splits.contains_key(name))
+            let parts = pair(name).map(|part| self.splits.contains_key(&part));
+            parts == [true, true] || !self.validate && (parts[0] || self.splits.contains_key(name))
         };
         if self.splits.is_empty()
             && !self.validate

@@ -12,7 +12,7 @@ pub struct FeatureTable {
     /// Target of each row, `[n]`.
     pub targets: RowTargets,
     /// Group of each row, `[n]`, such as a cluster of jobs, a patient or a cohort. All rows of a
-    /// group must be on the same side of a split.
+    /// group must be in the same part of a split.
     pub groups: Vec<u64>,
 }
 

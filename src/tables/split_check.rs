@@ -22,8 +22,8 @@ pub(super) struct SplitCheck<'a> {
 
 impl SplitCheck<'_> {
     /// Rejects a split that shares a group with the rows it holds out, or that holds out a class
-    /// which it does not learn. Rejects a training or validation side with only one class, and a
-    /// training side with only one number.
+    /// which it does not learn. Rejects a training or validation split with only one class, and a
+    /// training split with only one number.
     pub(super) fn check(&self) -> Result<()> {
         let held_out = self.split.held_out(self.name);
         if let Some(groups) = self.group_names {
@@ -50,7 +50,7 @@ impl SplitCheck<'_> {
         both.retain(|group| learned.contains(group));
 
         let name = self.name;
-        let sides = if held_out.filter.starts_with(EVALUATE) {
+        let parts = if held_out.filter.starts_with(EVALUATE) {
             format!(
                 "the training rows of the split `{name}` and `{}`",
                 held_out.filter
@@ -60,7 +60,7 @@ impl SplitCheck<'_> {
         };
         ensure!(
             both.is_empty(),
-            shared_names(&sides, "group", both.into_iter())
+            shared_names(&parts, "group", both.into_iter())
         );
         Ok(())
     }

@@ -111,9 +111,9 @@ struct SplitSelector<'a> {
 
 impl SplitSelector<'_> {
     fn select(&self) -> Result<SplitRows> {
-        let mut split = self.select_sides()?;
+        let mut split = self.select_learned()?;
         if !self.data.validate {
-            // The configuration holds out no rows, so models learn from both sides.
+            // The configuration holds out no rows, so models learn from all of them.
             split.train.append(&mut split.validate);
             split.train.sort_unstable();
         }
@@ -123,8 +123,8 @@ impl SplitSelector<'_> {
 
     /// Selects the training and validation rows of the split: `train_NAME` and `validate_NAME`, or
     /// `NAME` alone.
-    fn select_sides(&self) -> Result<SplitRows> {
-        let [train, validate] = ["train", "validate"].map(|side| format!("{side}_{}", self.name));
+    fn select_learned(&self) -> Result<SplitRows> {
+        let [train, validate] = ["train", "validate"].map(|part| format!("{part}_{}", self.name));
         let has_train = self.data.splits.contains_key(&train);
         let mut split = SplitRows {
             train: self.select_filter(if has_train { &train } else { self.name })?,
@@ -134,7 +134,7 @@ impl SplitSelector<'_> {
             split.validate = self.select_filter(&validate)?;
         }
 
-        // Even if both sides are merged afterwards, a row in both is a mistake in the filters.
+        // Even if both parts are merged afterwards, a row in both is a mistake in the filters.
         let learned: BTreeSet<usize> = split.train.iter().copied().collect();
         self.check_disjoint(&learned, &split.validate, || {
             format!("`{train}` and `{validate}`")
@@ -175,12 +175,12 @@ impl SplitSelector<'_> {
         Ok(rows)
     }
 
-    /// Fails if one of the rows `held_out` is in `known`. `sides` names both sides for the message.
+    /// Fails if one of the rows `held_out` is in `known`. `parts` names both for the message.
     fn check_disjoint(
         &self,
         known: &BTreeSet<usize>,
         held_out: &[usize],
-        sides: impl FnOnce() -> String,
+        parts: impl FnOnce() -> String,
     ) -> Result<()> {
         let both: Vec<&str> = held_out
             .iter()
@@ -189,21 +189,21 @@ impl SplitSelector<'_> {
             .collect();
         ensure!(
             both.is_empty(),
-            shared_names(&sides(), "row", both.into_iter())
+            shared_names(&parts(), "row", both.into_iter())
         );
         Ok(())
     }
 }
 
-/// Returns the error for two sides that share rows or groups, as a model would learn from them and
+/// Returns the error for two parts that share rows or groups, as a model would learn from them and
 /// be validated on them.
 pub(super) fn shared_names<'a>(
-    sides: &str,
+    parts: &str,
     what: &str,
     names: impl ExactSizeIterator<Item = &'a str>,
 ) -> HintedError {
     hinted(
-        format!("{sides} share the {what} {}", list_names(names)),
+        format!("{parts} share the {what} {}", list_names(names)),
         "models must not be validated on what they learned from; change one of the two filters",
     )
 }

@@ -355,7 +355,7 @@ fn jobs_of_a_cluster_that_read_the_same_file_release_those_that_could_not() {
     assert!(!after.contains("known from other access points"), "{after}");
 }
 
-/// The reasons are those of jobs with such programs in a real pool.
+/// Jobs with such programs got these reasons in a real pool.
 #[test]
 fn a_program_of_the_machine_is_no_fault_of_the_job() {
     let place = Place::new();

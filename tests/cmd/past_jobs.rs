@@ -140,7 +140,7 @@ fn held_once(exit_code: i32) -> String {
     format!("[{}]", ads.collect::<Vec<_>>().join(", "))
 }
 
-/// A queue with a job that was held for a lost output file after those of [`held_once`].
+/// A queue with the jobs of [`held_once`], and then one that was held for a lost output file.
 const HELD_LATER: &str = r#"[{"ClusterId": 200, "ProcId": 0, "GlobalJobId": "10.0.0.1#200.0#1795223400", "QDate": 1795223400, "Owner": "ada",
     "JobStatus": 5, "EnteredCurrentStatus": 1795224180, "HoldReasonCode": 12, "HoldReasonSubCode": 2, "HoldReason": "no reason",
     "NumHolds": 1, "NumShadowStarts": 1, "JobCurrentStartDate": 1795223500}]"#;

@@ -10,7 +10,7 @@ const OPENERS: [&str; 12] = [
 ];
 
 /// Expressions that have a plainer equivalent.
-const ARCHAISMS: [&str; 19] = [
+const ARCHAISMS: [&str; 21] = [
     "anew",
     "hears of",
     "came of",
@@ -29,6 +29,8 @@ const ARCHAISMS: [&str; 19] = [
     "is asked",
     "had become",
     "of which",
+    "those of",
+    "that of",
     "moment of asking",
 ];
 

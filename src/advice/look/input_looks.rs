@@ -37,7 +37,7 @@ pub struct FaultyInput {
 /// Result of a look at the files that idle jobs will read.
 #[derive(Debug, Clone, Default)]
 pub struct InputLooks {
-    /// The jobs that will be held, those of most jobs first.
+    /// The jobs that will be held, by file, the file of most jobs first.
     pub faults: Vec<FaultyInput>,
     /// Number of the files that were looked at.
     pub looked_files: usize,
@@ -138,7 +138,7 @@ impl LookPlan {
         job.inputs.iter().filter(may_look)
     }
 
-    /// Returns a caveat on those of `jobs` whose files are not on this machine.
+    /// Returns a caveat on the `jobs` whose files are not on this machine.
     fn elsewhere_caveat(&self, jobs: &UnheldJobs) -> Option<String> {
         let is_elsewhere = |job: &&UnheldJob| {
             !self.has_files_of(&job.ap) && job.inputs.iter().any(|path| !is_askable(path))
@@ -171,7 +171,7 @@ impl LookPlan {
     }
 }
 
-/// The files that jobs need, as far as they may be looked at.
+/// The files that jobs need and that may be looked at.
 struct NeededInputs<'a> {
     /// Paths on this machine, and then URLs. Of each, the files that most jobs need come first.
     files: Vec<SharedText>,

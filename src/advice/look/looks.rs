@@ -228,7 +228,7 @@ fn last_failure_ms(one: &JobAdvice) -> i64 {
     last_ms.map_or(held_ms, |last_ms| last_ms.max(held_ms))
 }
 
-/// Sets the time of the last failure of each path to that of the last hold for it.
+/// Sets the time of the last failure of each path to the time of the last hold for it.
 fn add_last_failures(asked: &mut [AskedPath]) {
     let mut last_ms: HashMap<usize, i64> = HashMap::new();
     for one in &*asked {

@@ -36,7 +36,7 @@ pub enum UrlAnswer {
 #[derive(Debug, Default)]
 pub(super) struct UrlAnswers<'a> {
     by_url: HashMap<&'a str, UrlAnswer>,
-    /// Servers of which one does not answer for some file.
+    /// Servers that did not answer for some file.
     silent: HashSet<&'a str>,
 }
 

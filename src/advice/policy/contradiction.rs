@@ -28,7 +28,7 @@ pub struct AdviceContradiction {
 }
 
 /// Lists the codes for which `study` releases held jobs that `advice` does not release, or rules
-/// out releases that `advice` recommends. The order is that of the findings.
+/// out releases that `advice` recommends. The findings have the same order.
 pub fn contradictions(
     study: &ReleaseStudy,
     advice: &[JobAdvice],

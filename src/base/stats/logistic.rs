@@ -8,7 +8,7 @@ pub fn sigmoid(logit: f64) -> f64 {
 }
 
 /// Returns the logistic function of `logit`, computed so that no exponential overflows. Negative
-/// logits keep their precision, and their results differ from those of [`sigmoid`] in the last
+/// logits keep their precision, and their results differ from [`sigmoid`] in the last
 /// bits.
 #[inline]
 pub fn stable_sigmoid(logit: f64) -> f64 {

@@ -18,12 +18,12 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     );
 
     let mut rows = Vec::new();
-    for side in Split::ALL {
-        let side_summary = &summary.splits[&side];
-        let share = 100.0 * side_summary.success_share();
+    for split in Split::ALL {
+        let of_split = &summary.splits[&split];
+        let share = 100.0 * of_split.success_share();
         rows.push(vec![
-            format!("  {}", side.name()),
-            output::with_commas(side_summary.samples as u64),
+            format!("  {}", split.name()),
+            output::with_commas(of_split.samples as u64),
             format!("{share:.1} % success"),
         ]);
     }
@@ -116,9 +116,9 @@ fn success_table(audit: &LeakageAudit) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for share in &audit.by_code {
         let mut row = vec![format!("  {}/{}", share.hold_code, share.hold_subcode)];
-        for side in Split::ALL {
-            let successes = output::with_commas(share.successes[&side] as u64);
-            let samples = output::with_commas(share.samples[&side] as u64);
+        for split in Split::ALL {
+            let successes = output::with_commas(share.successes[&split] as u64);
+            let samples = output::with_commas(share.samples[&split] as u64);
             row.push(format!("{successes} of {samples}"));
         }
         rows.push(row);

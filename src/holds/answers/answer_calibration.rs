@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn odds_that_are_too_low_are_raised() {
-        // Odds of 0.6 to 0.7 succeed in 19 of 20 cases, those of 0.1 to 0.2 in 1 of 20.
+        // Odds of 0.6 to 0.7 succeed in 19 of 20 cases, odds of 0.1 to 0.2 in 1 of 20.
         let settled: Vec<SettledAnswer> = (0..4_000)
             .map(|at| {
                 let is_high = at % 2 == 0;

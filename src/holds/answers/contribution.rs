@@ -1,5 +1,5 @@
 //! What a site contributes to the prior of others: the rows that its log teaches, without names, hashes
-//! and times, and only those of hold codes that several owners had.
+//! and times, and only hold codes that several owners had.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
 use poolcast_base::shard::{self, ArtefactFormat, Shard};
 
-/// Format of contributions. Its version is that of the columns.
+/// Format of contributions. The columns give it their version.
 pub const CONTRIBUTION_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "contribution",
     version: COLUMNS_VERSION,

@@ -144,14 +144,14 @@ fn lists_inputs(store: &EventStore, index: usize) -> bool {
     store.jobs().inputs(index).next().is_some()
 }
 
-/// Returns those of the `runs` of a cluster, in order, by whose time two jobs had failed to read a file, at
+/// Returns the `runs` of a cluster, in order, by whose time two jobs had failed to read a file, at
 /// the times `failed_ms`, and hardly any job had started between the first and the last of these failures.
 fn runs_after_failures<'a>(
     runs: &'a [InputRun],
     failed_ms: &'a [i64],
 ) -> impl Iterator<Item = InputRun> + use<'a> {
     let mut failures = 0;
-    // Runs that began after the first failure, and those of them that began before the last one.
+    // Runs that began after the first failure, and how many of them began before the last one.
     let (mut since_first, mut between) = (0, 0);
     runs.iter().copied().filter(move |run| {
         while failed_ms
@@ -284,7 +284,7 @@ mod tests {
         log.move_last_job_to(cluster);
     }
 
-    /// Returns the log of a cluster of which two jobs fail to read the file 7.
+    /// Returns the log of a cluster in which two jobs fail to read the file 7.
     fn cluster_with_failures() -> (TestLog, i32) {
         let mut log = TestLog::default();
         let cluster = log.add_held(7, 100);

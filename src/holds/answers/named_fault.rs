@@ -1,4 +1,4 @@
-//! The fault that a hold reason names: that of a transfer plug-in, or of a policy.
+//! The fault that a hold reason names: of a transfer plug-in, of a policy, or of a machine.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use poolcast_events::EventStore;
 use serde::{Deserialize, Serialize};
 
 /// Phrases that name a fault of a server or a network, in the templates of the log reader, which keep
-/// listed words alone. They are those of curl, of Pelican and of HTTP.
+/// listed words alone. Curl, Pelican and HTTP use them.
 const SERVER: [&str; 15] = [
     "timed out",
     "deadline exceeded",
@@ -203,7 +203,7 @@ impl NamedFaults {
 mod tests {
     use super::*;
 
-    /// The log reader made all templates: those of Pelican from a simulated log, and the others from
+    /// The log reader made all templates: the ones of Pelican from a simulated log, and the others from
     /// logs of real pools.
     #[test]
     fn reasons_of_plug_ins_name_faults() {
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(fault(13, 2, "/usr/bin/singularity"), NamedFault::Unknown);
     }
 
-    /// The first reason is that of a real pool with such a policy, and the other one HTCondor's own.
+    /// A real pool with such a policy gave the first reason, and the other one is HTCondor's own.
     #[test]
     fn policies_name_memory() {
         let reason = "Job exceeded its memory request: used 162 MB of 50";

@@ -15,7 +15,7 @@ use poolcast_events::EventStore;
 const MIN_OWNERS: usize = 3;
 /// The same for any directory or server that others read from, without a read in between.
 const MIN_OWNERS_BETWEEN_READS: usize = 2;
-/// Clusters, with that of the hold itself, that must have failed between two reads.
+/// Clusters, with the one of the hold itself, that must have failed between two reads.
 const MIN_CLUSTERS_BETWEEN_READS: usize = 3;
 /// Files of these clusters or owners.
 const MIN_FILES: usize = 2;

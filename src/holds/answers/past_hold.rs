@@ -79,8 +79,8 @@ impl PastHold {
         self.outcome.filter(|_| !self.is_repaired)
     }
 
-    /// Returns true if the job succeeds once it is released later, without a repair, as far as that
-    /// was known at `known_ms`: true after a success of one of the next three releases, false after
+    /// Returns true if the job succeeds once it is released later, without a repair; `None` if that was
+    /// not known at `known_ms`. True after a success of one of the next three releases, false after
     /// two failures or a removal. A success after a repair that the log shows does not count.
     pub(crate) fn passes_later(&self, known_ms: i64) -> Option<bool> {
         let is_known = |outcome: &&DatedOutcome| outcome.decided_ms() <= known_ms;

@@ -16,7 +16,7 @@ use super::shared_row::{RowTensors, SharedRow, read_rows};
 use crate::config::AdviceConfig;
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
 
-/// Format of the prior, within its compression. Its version is that of the columns.
+/// Format of the prior, within its compression. The columns give it their version.
 const PRIOR_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "prior",
     version: COLUMNS_VERSION,
@@ -139,7 +139,7 @@ impl Prior {
     }
 }
 
-/// The rows of the prior that are not those of the local log.
+/// The rows of the prior that the local log does not have.
 #[derive(Debug, Default)]
 pub(crate) struct OtherRows<'a> {
     sources: Vec<&'a Contribution>,

@@ -151,7 +151,7 @@ pub(crate) fn max_age(mut ages: Vec<f64>) -> f64 {
     quantile.copied().unwrap_or(0.0)
 }
 
-/// Returns the label of `hold` for a release later, as far as it was known at `known_ms`. A job that
+/// Returns the label of `hold` for a release later, from what was known at `known_ms`. A job that
 /// was given up says little about its fault if another job with the same cause succeeded soon after.
 pub(crate) fn label_later(
     history: &HoldHistory<'_>,
@@ -239,7 +239,7 @@ fn last_failure_ms(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) ->
     failed.map_or(held_ms, |outcome| outcome.decided_ms().max(held_ms))
 }
 
-/// Returns the label of `hold` for a release at `asked_ms`, as far as it was known at `known_ms`:
+/// Returns the label of `hold` for a release at `asked_ms`, from what was known at `known_ms`:
 /// its own outcome if it was released soon after, or else the nearest outcome that another hold
 /// with the same cause lends. Returns `None` if there is neither.
 pub(crate) fn label_now(
@@ -275,8 +275,8 @@ pub(crate) fn label_now(
     })
 }
 
-/// Returns the outcome in `lent` that is nearest to `asked_ms` and at most `within_ms` away, among
-/// those of other jobs than `job` that were known at `known_ms`. If the nearest outcomes on both
+/// Returns the outcome in `lent` that is nearest to `asked_ms` and at most `within_ms` away. It is one of
+/// another job than `job`, and was known at `known_ms`. If the nearest outcomes on both
 /// sides differ, one must be clearly nearer.
 fn nearest_outcome(
     lent: &[LentOutcome],

@@ -42,7 +42,7 @@ pub struct PastJobs {
 /// Numbers of the jobs and of the holds in the log of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// Jobs, without those of which only the queue knows.
+    /// Jobs, except those that only the queue knows.
     pub jobs: usize,
     /// Holds of these jobs.
     pub holds: usize,
@@ -123,7 +123,7 @@ impl PastJobs {
             let events = events_by_schedd.entry(&key.schedd).or_default();
             events.extend((timeline.events.into_iter()).map(|event| (event, key, job)));
         }
-        // The number of missing holds is that of all access points, so one header has it.
+        // The number of missing holds counts for all access points, so one header has it.
         let mut missing = counts.missing;
         for (schedd, mut events) in events_by_schedd {
             events.sort_by_key(|(event, ..)| event.time_s);
@@ -264,7 +264,7 @@ mod tests {
         events
     }
 
-    /// The times are those in the event log of the same pool, except for those of releases, which are
+    /// The times are those in the event log of the same pool, except for the releases, which are
     /// at the start of the next run: the jobs were released at 35 and 50.
     #[test]
     fn runs_of_a_real_pool_show_each_hold() {

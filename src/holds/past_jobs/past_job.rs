@@ -51,7 +51,7 @@ pub(super) const DESCRIBING_ATTRIBUTES: [&str; 9] = [
 ];
 
 impl PastJob {
-    /// Adds an ad of this job: that of a run, or that of the ended job.
+    /// Adds an ad of this job: of a run, or of the ended job.
     pub(super) fn add(&mut self, ad: &ListedAd, submit_s: i64) {
         if ad.contains_key("EpochWriteDate") {
             self.runs.extend(StatedRun::of_ad(ad));

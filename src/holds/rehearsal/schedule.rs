@@ -9,7 +9,7 @@ use poolcast_base::error::hinted;
 
 /// Share of the log's time before the first model. Earlier, too little is known.
 const FIRST_SHARE: f64 = 0.3;
-/// Number of moments at which each model is asked: when it has learned, and later, as by users of a
+/// Number of moments with questions to each model: when it has learned, and later, as by users of a
 /// model that learns each night.
 const MOMENTS_PER_MODEL: u32 = 3;
 /// Maximum number of moments.

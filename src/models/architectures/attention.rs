@@ -1,5 +1,5 @@
 //! Attention over outcome tokens: the held job attends once over what happened to related jobs. The
-//! block is that of a transformer with normalisation first (Xiong et al., On Layer Normalization in
+//! block is the one of a transformer with normalisation first (Xiong et al., On Layer Normalization in
 //! the Transformer Architecture, 2020), with the held job as its only query.
 
 use anyhow::Result;

@@ -24,14 +24,14 @@ pub(crate) fn member_name(member: usize, name: &str) -> String {
     format!("members.{member}.{name}")
 }
 
-/// Returns the parameters of all networks, from those of each.
+/// Joins the parameters of each network.
 pub(super) fn all_parameters(
     of_member: impl Fn(usize) -> Vec<ParameterSpec>,
 ) -> Vec<ParameterSpec> {
     (0..MEMBERS).flat_map(of_member).collect()
 }
 
-/// Returns the logits of all networks `[b, networks]`, from those of each, `[b, 1]`.
+/// Joins the logits of each network, `[b, 1]`, to `[b, networks]`.
 pub(super) fn all_logits(of_member: impl Fn(usize) -> Result<Tensor>) -> Result<Tensor> {
     let logits: Vec<Tensor> = (0..MEMBERS).map(of_member).collect::<Result<_>>()?;
     Ok(Tensor::cat(&logits, 1)?)

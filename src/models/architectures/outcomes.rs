@@ -29,7 +29,7 @@ pub(crate) const LOG_WEIGHTS: [f32; 2] = [-8.0, 6.0];
 /// Minimum of the weight of the value 0 in each rate.
 pub(crate) const MIN_PRIOR: f32 = 0.3;
 
-/// Half-width of the range of the initial weights around those of the records.
+/// Half-width of the range of the initial weights around the weights of the records.
 const SPREAD: f32 = 0.1;
 
 #[derive(Debug)]

@@ -116,7 +116,7 @@ impl FusedRecords {
 /// The loss of a chunk, and its part of the gradient.
 struct ChunkPart {
     loss: f64,
-    /// Gradient of all parameters but those of the heads.
+    /// Gradient of all parameters except in the heads.
     gradient: Vec<f32>,
     heads: Vec<HeadWeights>,
 }

@@ -8,7 +8,7 @@ use pulp::Simd;
 use crate::architectures::outcomes::{EMBEDDED, HEADS, INPUTS};
 
 /// Adds the gradient of the loss of a sample, whose derivative by the logit is `slope`. That of the
-/// heads goes to `d_heads`, and that of the other parameters to `gradient`.
+/// heads goes to `d_heads`, and the one of the other parameters to `gradient`.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "weights, sample and gradient")]
 pub(super) fn backward<S: Simd>(

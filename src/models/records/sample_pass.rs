@@ -10,7 +10,7 @@ use crate::token_batch::{
     FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_FEATURES, TOKEN_STATES, TOKENS, TokenBatch,
 };
 
-/// Index of the first input after those of the heads.
+/// Index of the first input after the inputs of the heads.
 pub(super) const FIRST_QUESTION: usize = 2 * HEADS;
 /// Index of the first input of the code.
 pub(super) const FIRST_CODE: usize = FIRST_QUESTION + QUESTION_FEATURES;

@@ -26,11 +26,11 @@ pub(crate) struct PlattSigmoid {
     pub(crate) offset: f64,
 }
 
-/// Fits a sigmoid to the `decisions` `[n]` of rows whose `sides` `[n]` are 1 or -1.
-pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
-    let positives = count_splits(sides, true);
-    let negatives = count_splits(sides, false);
-    let targets = smoothed_targets(sides, positives, negatives);
+/// Fits a sigmoid to the `decisions` `[n]` of rows whose `signs` `[n]` are 1 or -1.
+pub(crate) fn fit_sigmoid(decisions: &[f64], signs: &[f64]) -> PlattSigmoid {
+    let positives = count_of_sign(signs, true);
+    let negatives = count_of_sign(signs, false);
+    let targets = smoothed_targets(signs, positives, negatives);
 
     let mut found = PlattSigmoid {
         slope: 0.0,
@@ -70,21 +70,21 @@ pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
     found
 }
 
-fn count_splits(sides: &[f64], is_positive: bool) -> f64 {
-    sides
+fn count_of_sign(signs: &[f64], is_positive: bool) -> f64 {
+    signs
         .iter()
-        .filter(|side| (**side > 0.0) == is_positive)
+        .filter(|sign| (**sign > 0.0) == is_positive)
         .count() as f64
 }
 
 /// Returns Platt's targets, slightly less than 1 and more than 0. Perfectly separable classes would
 /// otherwise give an infinite slope.
-fn smoothed_targets(sides: &[f64], positives: f64, negatives: f64) -> Vec<f64> {
+fn smoothed_targets(signs: &[f64], positives: f64, negatives: f64) -> Vec<f64> {
     let high = (positives + 1.0) / (positives + 2.0);
     let low = 1.0 / (negatives + 2.0);
-    sides
+    signs
         .iter()
-        .map(|side| if *side > 0.0 { high } else { low })
+        .map(|sign| if *sign > 0.0 { high } else { low })
         .collect()
 }
 
@@ -160,15 +160,15 @@ mod tests {
 
     #[test]
     fn slope_and_offset_of_known_rows_are_recovered() {
-        // At each value there are 200 rows. The share on side 1 follows a slope of 2 and an offset
+        // At each value there are 200 rows. The share of sign 1 follows a slope of 2 and an offset
         // of -1.
         let grid: Vec<f64> = (-20..=20).map(|at| f64::from(at) / 10.0).collect();
         let ones = |value: f64| (200.0 * stable_sigmoid(2.0 * value - 1.0)).round() as usize;
         let rows = grid.iter().flat_map(|value| {
             (0..200).map(move |row| (*value, if row < ones(*value) { 1.0 } else { -1.0 }))
         });
-        let (values, sides): (Vec<f64>, Vec<f64>) = rows.unzip();
-        let PlattSigmoid { slope, offset } = fit_sigmoid(&values, &sides);
+        let (values, signs): (Vec<f64>, Vec<f64>) = rows.unzip();
+        let PlattSigmoid { slope, offset } = fit_sigmoid(&values, &signs);
         assert!(
             (slope - 2.0).abs() < 0.02 && (offset + 1.0).abs() < 0.02,
             "{slope} {offset}"

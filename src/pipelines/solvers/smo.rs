@@ -33,7 +33,7 @@ pub(crate) struct TwoClassRows<'a> {
     /// Number of columns.
     pub(crate) f: usize,
     /// Class of each row, 1 or -1, `[n]`.
-    pub(crate) sides: &'a [f64],
+    pub(crate) signs: &'a [f64],
     /// Weight of each row, `[n]`.
     pub(crate) weights: &'a [f64],
 }
@@ -64,7 +64,7 @@ pub(crate) fn solve_dual(
     settings: SmoSettings,
     stop: StopSignal<'_>,
 ) -> Result<SmoSolution> {
-    let n = training.sides.len();
+    let n = training.signs.len();
     let mut problem = DualProblem::new(training, settings);
     let mut steps_to_shrink = n.min(STEPS_BETWEEN_SHRINKS);
 
@@ -100,7 +100,7 @@ pub(crate) fn solve_dual(
 /// The dual problem and its current solution. All vectors are `[n]`.
 struct DualProblem<'a> {
     cache: KernelCache<'a>,
-    sides: &'a [f64],
+    signs: &'a [f64],
     /// Upper bound of `a` for each row: its weight times `C`.
     costs: Vec<f64>,
     alphas: Vec<f64>,
@@ -124,10 +124,10 @@ struct BoundStatus {
 }
 
 impl BoundStatus {
-    fn new(side: f64, alpha: f64, c: f64) -> BoundStatus {
+    fn new(sign: f64, alpha: f64, c: f64) -> BoundStatus {
         let below_c = alpha < c;
         let above_zero = alpha > 0.0;
-        if side > 0.0 {
+        if sign > 0.0 {
             BoundStatus {
                 can_grow: below_c,
                 can_shrink: above_zero,
@@ -151,37 +151,37 @@ fn pair_curvature(diagonal_i: f64, diagonal_j: f64, kernel: f32) -> f64 {
     }
 }
 
-/// Returns the amount by which `side * alpha` of a row can grow until it reaches its bound.
-fn room_to_grow(side: f64, alpha: f64, c: f64) -> f64 {
-    if side > 0.0 { c - alpha } else { alpha }
+/// Returns the amount by which `sign * alpha` of a row can grow until it reaches its bound.
+fn room_to_grow(sign: f64, alpha: f64, c: f64) -> f64 {
+    if sign > 0.0 { c - alpha } else { alpha }
 }
 
 impl<'a> DualProblem<'a> {
     /// Creates the problem at `a = 0`, where the gradient is -1 and so the pull of each row is its
-    /// side.
+    /// sign.
     fn new(training: TwoClassRows<'a>, settings: SmoSettings) -> DualProblem<'a> {
         let TwoClassRows {
             rows,
             f,
-            sides,
+            signs,
             weights,
         } = training;
-        let n = sides.len();
+        let n = signs.len();
         let cache = KernelCache::new(settings.kernel, rows, f);
         let diagonal = (0..n).map(|i| cache.diagonal(i)).collect();
         let costs: Vec<f64> = weights.iter().map(|weight| weight * settings.c).collect();
-        let bounds = sides
+        let bounds = signs
             .iter()
             .zip(&costs)
-            .map(|(side, cost)| BoundStatus::new(*side, 0.0, *cost))
+            .map(|(sign, cost)| BoundStatus::new(*sign, 0.0, *cost))
             .collect();
 
         DualProblem {
             cache,
-            sides,
+            signs,
             costs,
             alphas: vec![0.0; n],
-            pulls: sides.to_vec(),
+            pulls: signs.to_vec(),
             diagonal,
             bounds,
             active: (0..n).collect(),
@@ -233,25 +233,25 @@ impl<'a> DualProblem<'a> {
     /// The step ends at the minimum of the form or at the nearest bound.
     fn update_pair(&mut self, i: usize, j: usize) {
         let (kernel_i, kernel_j) = self.cache.two_rows(i, j);
-        let side_i = self.sides[i];
-        let side_j = self.sides[j];
+        let sign_i = self.signs[i];
+        let sign_j = self.signs[j];
         let unbounded = (self.pulls[i] - self.pulls[j])
             / pair_curvature(self.diagonal[i], self.diagonal[j], kernel_i[j]);
         let step = unbounded
-            .min(room_to_grow(side_i, self.alphas[i], self.costs[i]))
-            .min(room_to_grow(-side_j, self.alphas[j], self.costs[j]));
+            .min(room_to_grow(sign_i, self.alphas[i], self.costs[i]))
+            .min(room_to_grow(-sign_j, self.alphas[j], self.costs[j]));
 
         for k in &self.active {
             self.pulls[*k] -= step * (f64::from(kernel_i[*k]) - f64::from(kernel_j[*k]));
         }
-        self.change_alpha(i, side_i * step);
-        self.change_alpha(j, -side_j * step);
+        self.change_alpha(i, sign_i * step);
+        self.change_alpha(j, -sign_j * step);
     }
 
     fn change_alpha(&mut self, k: usize, change: f64) {
         let cost = self.costs[k];
         self.alphas[k] = (self.alphas[k] + change).clamp(0.0, cost);
-        self.bounds[k] = BoundStatus::new(self.sides[k], self.alphas[k], cost);
+        self.bounds[k] = BoundStatus::new(self.signs[k], self.alphas[k], cost);
     }
 
     /// Skips the rows at a bound that pull further into it than any other row pulls
@@ -292,7 +292,7 @@ impl<'a> DualProblem<'a> {
     /// Restores the rows that were skipped, and computes their pulls from the support vectors
     /// (`reconstruct_gradient`).
     fn restore_all_rows(&mut self) {
-        let n = self.sides.len();
+        let n = self.signs.len();
         if self.active.len() == n {
             return;
         }
@@ -303,12 +303,12 @@ impl<'a> DualProblem<'a> {
         }
         let left_out: Vec<usize> = (0..n).filter(|k| !is_active[*k]).collect();
         for k in &left_out {
-            self.pulls[*k] = self.sides[*k];
+            self.pulls[*k] = self.signs[*k];
         }
 
         // Only support vectors enter the gradient, and they are fewer than the rows.
         for j in (0..n).filter(|j| self.alphas[*j] > 0.0) {
-            let weight = self.sides[j] * self.alphas[j];
+            let weight = self.signs[j] * self.alphas[j];
             let kernel = self.cache.row(j);
             for k in &left_out {
                 self.pulls[*k] -= weight * f64::from(kernel[*k]);
@@ -321,8 +321,8 @@ impl<'a> DualProblem<'a> {
         let weights = self
             .alphas
             .iter()
-            .zip(self.sides)
-            .map(|(alpha, side)| alpha * side)
+            .zip(self.signs)
+            .map(|(alpha, sign)| alpha * sign)
             .collect();
         SmoSolution {
             weights,
@@ -365,26 +365,26 @@ mod tests {
     use super::*;
     use rand::Rng as _;
 
-    /// Returns two clouds that overlap: their rows `[n, 2]`, and the rows' sides.
+    /// Returns two clouds that overlap: their rows `[n, 2]`, and the rows' signs.
     fn overlapping_clouds(n: usize) -> (Vec<f64>, Vec<f64>) {
         let mut random = poolcast_base::seed::generator(1, "clouds", &[]);
-        let sides: Vec<f64> = (0..n)
+        let signs: Vec<f64> = (0..n)
             .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })
             .collect();
-        let rows = sides.iter().flat_map(|side| {
-            [0.6 * side, 0.0].map(|centre| centre + random.random_range(-2.0..2.0))
+        let rows = signs.iter().flat_map(|sign| {
+            [0.6 * sign, 0.0].map(|centre| centre + random.random_range(-2.0..2.0))
         });
         let rows = rows.collect();
-        (rows, sides)
+        (rows, signs)
     }
 
     #[test]
     fn shrinking_finds_the_same_machine() {
-        let (rows, sides) = overlapping_clouds(600);
+        let (rows, signs) = overlapping_clouds(600);
         let training = TwoClassRows {
             rows: &rows,
             f: 2,
-            sides: &sides,
+            signs: &signs,
             weights: &[1.0; 600],
         };
         for kernel in [KernelFunction::Linear, KernelFunction::Rbf { gamma: 0.7 }] {
@@ -417,12 +417,12 @@ mod tests {
 
     #[test]
     fn rows_at_their_bound_are_skipped_and_restored() {
-        let (rows, sides) = overlapping_clouds(200);
-        let n = sides.len();
+        let (rows, signs) = overlapping_clouds(200);
+        let n = signs.len();
         let training = TwoClassRows {
             rows: &rows,
             f: 2,
-            sides: &sides,
+            signs: &signs,
             weights: &[1.0; 200],
         };
         let settings = SmoSettings {

@@ -15,7 +15,7 @@ use crate::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 /// Settings of a cluster's scheduler. Durations are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlurmReplay {
-    /// Number of nodes over time; if empty, that of the trace's header, else derived from its jobs.
+    /// Number of nodes over time; if empty, the number in the trace's header, else derived from its jobs.
     pub nodes: Vec<DatedNodes>,
     /// Maximum number of running jobs per user; 0 means unlimited, and `None` derives it from the
     /// trace.
@@ -118,7 +118,7 @@ impl SlurmWorld {
     }
 }
 
-/// Returns the number of nodes over time: the configured one, else that of the trace's header, else
+/// Returns the number of nodes over time: the configured one, else the one in the trace's header, else
 /// the number that was busy in the trace.
 fn cluster_nodes(trace: &JobTrace, replay: &SlurmReplay) -> Vec<DatedNodes> {
     if !replay.nodes.is_empty() {

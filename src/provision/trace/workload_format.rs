@@ -58,7 +58,7 @@ impl WorkloadHead {
         nodes.filter(|nodes| *nodes > 0)
     }
 
-    /// Returns the number of processors per node of jobs: the given one, else that of the header.
+    /// Returns the number of processors per node of jobs: the given one, else the one in the header.
     fn per_node(&self, procs_per_node: Option<u32>) -> Option<u64> {
         let given = procs_per_node.map(u64::from);
         given.or_else(|| self.processors_per_node())

@@ -13,7 +13,7 @@ use poolcast_sweep as sweep;
 /// Age from which a model should learn again. Servers, quotas and users change within a week.
 const MAX_AGE_MS: i64 = 7 * 86_400_000;
 
-/// Describes the model that `advise` uses here: that of `run`, or else the one that the site
+/// Describes the model that `advise` uses here: the result of `run`, or else the one that the site
 /// publishes in `site_model`. `log` is the log to learn from.
 pub(super) fn model_finding(
     run: Option<&Path>,

@@ -68,7 +68,7 @@ impl TakenState {
         })
     }
 
-    /// Returns the notice of those of `groups` that are new; `None` if there are none.
+    /// Returns the notice of the `groups` that are new; `None` if all are known.
     pub fn notice(&self, groups: &[CauseGroup<'_>], asked_ms: i64) -> Option<Notice> {
         let empty = BTreeMap::new();
         let known = self.state.as_ref().map_or(&empty, |state| &state.causes);

@@ -159,7 +159,7 @@ impl SubmissionAdvice {
         self
     }
 
-    /// Returns the wait that decides the answer: that of the model, if it predicts one, else the
+    /// Returns the wait that decides the answer: the one that the model predicts, if any, else the
     /// forecast.
     fn decisive_wait_s(&self) -> Option<i64> {
         let of_model = self.model.as_ref().and_then(|model| model.wait_s);

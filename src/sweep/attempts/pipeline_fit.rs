@@ -72,11 +72,11 @@ impl FitTables {
     /// # Errors
     /// Fails if there is no such split.
     pub fn from_split(samples: &JoinedTable, name: &str) -> Result<FitTables> {
-        let sides = samples
+        let rows = samples
             .splits
             .get(name)
             .with_context(|| format!("the table has no split `{name}`"))?;
-        let all: Vec<usize> = sides.all_rows().collect();
+        let all: Vec<usize> = rows.all_rows().collect();
         // Classes that only other splits have are not classes of this split.
         let table = samples.table.select_rows(&all).with_present_classes();
         let mut begin = 0;
@@ -85,8 +85,8 @@ impl FitTables {
             begin += count;
             table.select_rows(&rows)
         };
-        let (train, validate) = (next(sides.train.len()), next(sides.validate.len()));
-        let evaluate = sides
+        let (train, validate) = (next(rows.train.len()), next(rows.validate.len()));
+        let evaluate = rows
             .evaluate
             .iter()
             .map(|(name, rows)| (name.clone(), next(rows.len())))
@@ -94,8 +94,8 @@ impl FitTables {
         let times: Option<Vec<f64>> = samples
             .times
             .as_ref()
-            .map(|times| sides.train.iter().map(|row| times[*row]).collect());
-        let key = content_key(&table, sides, times.as_deref())?;
+            .map(|times| rows.train.iter().map(|row| times[*row]).collect());
+        let key = content_key(&table, rows, times.as_deref())?;
         Ok(FitTables {
             train,
             times,
@@ -109,7 +109,7 @@ impl FitTables {
 
 /// The digest of a split's contents, independent of other splits. Groups count by their order, not
 /// by their numbers.
-fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -> Result<String> {
+fn content_key(table: &FeatureTable, rows: &SplitRows, times: Option<&[f64]>) -> Result<String> {
     let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
     // The numbers of groups depend on other splits; their ranks do not.
     let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
@@ -122,12 +122,12 @@ fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -
     }
     checksum.update(bytemuck::cast_slice(&groups));
     checksum.update(bytemuck::cast_slice(times.unwrap_or_default()));
-    let evaluate: Vec<(&String, usize)> = sides
+    let evaluate: Vec<(&String, usize)> = rows
         .evaluate
         .iter()
         .map(|(name, rows)| (name, rows.len()))
         .collect();
-    let sizes = (sides.train.len(), sides.validate.len(), evaluate);
+    let sizes = (rows.train.len(), rows.validate.len(), evaluate);
     let predicted = match &table.targets {
         RowTargets::Classes(classes) => manifest::key(&("classes", &classes.names))?,
         RowTargets::Numbers(numbers) => manifest::key(&("numbers", numbers.loss))?,

@@ -107,7 +107,7 @@ pub(crate) fn fit_tables(sweep: &SweepFolder, trial: &TrialConfig) -> Result<Fit
 fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTables> {
     let tables: Vec<FeatureTable> = LEARNED_SPLITS
         .iter()
-        .map(|side| sample_features(dataset, *side))
+        .map(|split| sample_features(dataset, *split))
         .collect::<Result<_>>()?;
     let learned = learned_splits(dataset, training.time_cuts);
     let samples = LogSamples {
@@ -145,10 +145,10 @@ pub(crate) fn trial_dataset(sweep: &SweepFolder, trial: &TrialConfig) -> Result<
 pub(crate) fn trial_dataset_split(
     sweep: &SweepFolder,
     trial: &TrialConfig,
-    side: Split,
+    split: Split,
 ) -> Result<Dataset> {
     let settings = trial.tensor_settings()?;
-    let dataset = Dataset::open_side(&tensors_dir(&sweep.dir, settings), side)?;
+    let dataset = Dataset::open_split(&tensors_dir(&sweep.dir, settings), split)?;
     check_dataset(sweep, settings, dataset)
 }
 

@@ -17,7 +17,7 @@ use poolcast_holds::training::RollingPredictions;
 const CHANCE_ROC_AUC: f64 = 0.5;
 
 /// The ROC-AUC of the best trial on the samples after the time cuts, if nothing was learned.
-/// Nothing was learned if no trial has an interval above that of random guesses. `None` if one has,
+/// Nothing was learned if no trial has an interval above the one of random guesses. `None` if one has,
 /// or if no predictions were kept.
 ///
 /// # Errors

@@ -182,17 +182,17 @@ impl Refit<'_> {
     ) -> Result<PipelineFit> {
         let tables: Vec<FeatureTable> = Split::ALL
             .iter()
-            .map(|side| sample_features(self.dataset, *side))
+            .map(|split| sample_features(self.dataset, *split))
             .collect::<Result<_>>()?;
         let predictions = later_predictions(judged, self.dataset)?;
-        let samples = self.samples_of_all_sides(judged, &predictions, threshold)?;
+        let samples = self.samples_of_all_splits(judged, &predictions, threshold)?;
         let table = FeatureTable::concat_classes(&tables);
         task.refit(&table, samples, scores, predictions, self.is_stopped)
     }
 
     /// The facts about a model that is fitted like `judged`, but on all splits. `predictions`
     /// determine its calibration.
-    fn samples_of_all_sides(
+    fn samples_of_all_splits(
         &self,
         judged: &TrainedModel,
         predictions: &RollingPredictions,
@@ -237,7 +237,7 @@ impl Refit<'_> {
         let threshold = best.written.training.threshold;
         let made = NewEnsemble {
             members: listed_members(ensemble, &models),
-            samples: self.samples_of_all_sides(judged, &predictions, threshold)?,
+            samples: self.samples_of_all_splits(judged, &predictions, threshold)?,
             predictions,
         };
         made.write(&refitted, &best.written.resolved()?, &key)?;

@@ -260,7 +260,7 @@ mod tests {
 
     type Event = (i32, i32, i64, u16);
 
-    /// The reasons of events of even procs differ from those of odd ones.
+    /// Events of even procs have other reasons than events of odd ones.
     fn store(events: &[Event]) -> EventStore {
         let event = |&(cluster, proc, s, number): &Event| JobEvent {
             cluster,

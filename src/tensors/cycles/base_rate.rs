@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn only_large_significant_differences_are_reported() {
-        let side = |successes, error| SplitSummary {
+        let of_split = |successes, error| SplitSummary {
             samples: 1000,
             successes,
             share_error: Some(error),
@@ -117,12 +117,18 @@ mod tests {
         };
         let interval =
             |a: &SplitSummary, b: &SplitSummary| difference_interval(a, b).expect("known");
-        let (low, high) = interval(&side(300, 0.03), &side(440, 0.04));
+        let (low, high) = interval(&of_split(300, 0.03), &of_split(440, 0.04));
         assert!((low - 0.042).abs() < 1e-3 && (high - 0.238).abs() < 1e-3);
         let unknown = SplitSummary::default();
         assert!(!is_large((low, high)), "it may be four points");
-        assert!(is_large(interval(&side(300, 0.03), &side(480, 0.04))));
-        assert!(is_large(interval(&side(480, 0.03), &side(300, 0.04))));
-        assert_eq!(difference_interval(&unknown, &side(1, 0.1)), None);
+        assert!(is_large(interval(
+            &of_split(300, 0.03),
+            &of_split(480, 0.04)
+        )));
+        assert!(is_large(interval(
+            &of_split(480, 0.03),
+            &of_split(300, 0.04)
+        )));
+        assert_eq!(difference_interval(&unknown, &of_split(1, 0.1)), None);
     }
 }

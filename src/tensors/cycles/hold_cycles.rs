@@ -133,7 +133,7 @@ pub fn hold_cycles(
     cycles
 }
 
-/// The runs of a job up to an event, as far as cycles need them.
+/// The runs of a job up to an event, with what cycles need of them.
 #[derive(Default)]
 struct RunsSoFar {
     /// Number of times that the job began to execute.

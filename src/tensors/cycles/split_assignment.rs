@@ -31,12 +31,12 @@ pub(crate) fn assign_splits(
     members: &[SplitMember],
     settings: &TensorSettings,
 ) -> Vec<Result<Split, ExclusionReason>> {
-    let sides = match settings.split {
+    let splits = match settings.split {
         SplitMethod::Time => return split_by_time(members, settings),
         SplitMethod::Cluster => by_group(members, settings, |member, _| u64::from(member.group)),
         SplitMethod::Random => by_group(members, settings, |_, index| index as u64),
     };
-    sides.into_iter().map(Ok).collect()
+    splits.into_iter().map(Ok).collect()
 }
 
 /// The cutoffs at which the splits by time begin, in epoch ms.
@@ -64,9 +64,9 @@ impl TimeCuts {
         }
     }
 
-    /// Returns the start of the split after `side`, or `None` after the last one.
-    fn end_ms(&self, side: Split) -> Option<i64> {
-        match side {
+    /// Returns the start of the split after `split`, or `None` after the last one.
+    fn end_ms(&self, split: Split) -> Option<i64> {
+        match split {
             Split::Train => Some(self.validate_from_ms),
             Split::Validate => Some(self.test_from_ms),
             Split::Test => None,
@@ -81,22 +81,22 @@ fn split_by_time(
     let cuts = TimeCuts::new(members, settings.fractions);
     let latest_splits = latest_splits(members, &cuts);
 
-    let mut sides = Vec::with_capacity(members.len());
+    let mut splits = Vec::with_capacity(members.len());
     for member in members {
-        let side = cuts.split_at_time(member.asked_ms);
-        let end_ms = cuts.end_ms(side);
-        let is_in_later_split = latest_splits[member.group as usize] != side;
-        sides.push(
+        let split = cuts.split_at_time(member.asked_ms);
+        let end_ms = cuts.end_ms(split);
+        let is_in_later_split = latest_splits[member.group as usize] != split;
+        splits.push(
             if end_ms.is_some_and(|end_ms| member.decided_ms >= end_ms) {
                 Err(ExclusionReason::DecidedTooLate)
             } else if settings.split_clusters == SplitClusters::Separate && is_in_later_split {
                 Err(ExclusionReason::ClusterInTwoSplits)
             } else {
-                Ok(side)
+                Ok(split)
             },
         );
     }
-    sides
+    splits
 }
 
 /// Returns the latest split in which each cluster has a prediction time.
@@ -130,22 +130,22 @@ fn by_group(
 
     let total = members.len() as f64;
     let mut dealt = 0;
-    let mut side_of_group = BTreeMap::new();
+    let mut split_of_group = BTreeMap::new();
     for (id, size) in order {
-        let side = match dealt as f64 / total {
+        let split = match dealt as f64 / total {
             share if share < fractions[0] => Split::Train,
             share if share < fractions[0] + fractions[1] => Split::Validate,
             _ => Split::Test,
         };
         // A group goes to the first split that is not full yet, and may exceed its share.
-        side_of_group.insert(id, side);
+        split_of_group.insert(id, split);
         dealt += size;
     }
 
     members
         .iter()
         .enumerate()
-        .map(|(index, member)| side_of_group[&group(member, index)])
+        .map(|(index, member)| split_of_group[&group(member, index)])
         .collect()
 }
 
@@ -217,19 +217,19 @@ mod tests {
             let members: Vec<SplitMember> = raw.iter().map(|&(asked_ms, later_ms, group)| member(asked_ms, asked_ms + later_ms, group)).collect();
             for (split, clusters) in [(SplitMethod::Time, SplitClusters::Separate), (SplitMethod::Cluster, SplitClusters::Keep)] {
                 let found = assign_splits(&members, &settings(split, clusters, seed));
-                let mut side_of = BTreeMap::new();
-                for (member, side) in members.iter().zip(&found) {
-                    if let Ok(side) = side {
-                        prop_assert_eq!(*side_of.entry(member.group).or_insert(*side), *side, "no cluster on two sides");
+                let mut split_of = BTreeMap::new();
+                for (member, split) in members.iter().zip(&found) {
+                    if let Ok(split) = split {
+                        prop_assert_eq!(*split_of.entry(member.group).or_insert(*split), *split, "no cluster in two splits");
                     }
                 }
             }
             for clusters in [SplitClusters::Keep, SplitClusters::Separate] {
                 let found = assign_splits(&members, &settings(SplitMethod::Time, clusters, seed));
                 let placed: Vec<(Split, SplitMember)> = found.into_iter().zip(&members)
-                    .filter_map(|(side, member)| Some((side.ok()?, *member))).collect();
+                    .filter_map(|(split, member)| Some((split.ok()?, *member))).collect();
                 for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
-                    prop_assert!(a.0 >= b.0 || a.1.decided_ms < b.1.asked_ms, "an earlier side was decided before a later one is asked");
+                    prop_assert!(a.0 >= b.0 || a.1.decided_ms < b.1.asked_ms, "an earlier split was decided before a later one is asked");
                 }
             }
             let random = assign_splits(&members, &settings(SplitMethod::Random, SplitClusters::Keep, seed));

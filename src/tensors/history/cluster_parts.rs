@@ -2,7 +2,7 @@
 
 use poolcast_events::StoredJobs;
 
-/// Jobs per block, each of which one parallel task reads. A block has more jobs if its last cluster
+/// Jobs per block. One parallel task reads a block. A block has more jobs if its last cluster
 /// goes on.
 pub(crate) const JOBS_PER_BLOCK: usize = 4096;
 

@@ -58,7 +58,7 @@ pub struct HoldCodeSamples {
 
 /// The columns of a split that the audit reads.
 struct SplitSampleColumns {
-    side: Split,
+    split: Split,
     groups: HashSet<u32>,
     asked_seconds: HashSet<i64>,
     /// The first prediction time, in epoch ms.
@@ -96,12 +96,12 @@ pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
 }
 
 impl SplitSampleColumns {
-    fn read(dataset: &Dataset, side: Split) -> Result<SplitSampleColumns> {
-        let labels: Vec<u8> = dataset.column(side, "label")?;
+    fn read(dataset: &Dataset, split: Split) -> Result<SplitSampleColumns> {
+        let labels: Vec<u8> = dataset.column(split, "label")?;
         let mut labels_of_codes: HashMap<u128, LabelCounts> = HashMap::new();
         for (index, label) in labels.into_iter().enumerate() {
             let counts = labels_of_codes
-                .entry(digest(dataset.codes(side, index)))
+                .entry(digest(dataset.codes(split, index)))
                 .or_default();
             match label {
                 0 => counts.failures += 1,
@@ -109,15 +109,15 @@ impl SplitSampleColumns {
             }
         }
 
-        let groups: Vec<u32> = dataset.column(side, "group")?;
-        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
+        let groups: Vec<u32> = dataset.column(split, "group")?;
+        let asked_ms: Vec<i64> = dataset.column(split, "asked_time_ms")?;
         Ok(SplitSampleColumns {
-            side,
+            split,
             groups: groups.into_iter().collect(),
             asked_seconds: asked_ms.iter().map(|ms| ms.div_euclid(1000)).collect(),
             begins_ms: asked_ms.into_iter().min().unwrap_or(i64::MAX),
-            outcomes_ms: dataset.column(side, "outcome_time_ms")?,
-            window_end_times_ms: window_end_times_ms(dataset, side)?,
+            outcomes_ms: dataset.column(split, "outcome_time_ms")?,
+            window_end_times_ms: window_end_times_ms(dataset, split)?,
             labels_of_codes,
         })
     }
@@ -136,11 +136,11 @@ fn overlap(
     from: &SplitSampleColumns,
     to: &SplitSampleColumns,
 ) -> Result<SplitOverlap> {
-    let labels: Vec<u8> = dataset.column(to.side, "label")?;
+    let labels: Vec<u8> = dataset.column(to.split, "label")?;
     let mut duplicates = 0;
     let mut duplicates_of_one_label = 0;
     for (index, label) in labels.into_iter().enumerate() {
-        let digest = digest(dataset.codes(to.side, index));
+        let digest = digest(dataset.codes(to.split, index));
         if let Some(counts) = from.labels_of_codes.get(&digest) {
             // A model that memorizes `from` would predict the majority label of the copies.
             let is_mostly_success = counts.successes > counts.failures;
@@ -150,8 +150,8 @@ fn overlap(
     }
 
     Ok(SplitOverlap {
-        from: from.side,
-        to: to.side,
+        from: from.split,
+        to: to.split,
         to_begins_ms: to.begins_ms,
         clusters: from.groups.intersection(&to.groups).count(),
         asked_seconds: from.asked_seconds.intersection(&to.asked_seconds).count(),
@@ -163,10 +163,10 @@ fn overlap(
 }
 
 /// Returns the end of the window of each sample, in epoch ms.
-fn window_end_times_ms(dataset: &Dataset, side: Split) -> Result<Vec<i64>> {
+fn window_end_times_ms(dataset: &Dataset, split: Split) -> Result<Vec<i64>> {
     let settings = &dataset.summary.settings;
-    let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
-    let since_submit_s: Vec<u32> = dataset.column(side, "since_submit_s")?;
+    let asked_ms: Vec<i64> = dataset.column(split, "asked_time_ms")?;
+    let since_submit_s: Vec<u32> = dataset.column(split, "since_submit_s")?;
 
     let mut ends_ms = Vec::with_capacity(asked_ms.len());
     for (asked_ms, since_submit_s) in asked_ms.into_iter().zip(since_submit_s) {
@@ -185,16 +185,16 @@ fn window_end_times_ms(dataset: &Dataset, side: Split) -> Result<Vec<i64>> {
 
 fn by_code(dataset: &Dataset) -> Result<Vec<HoldCodeSamples>> {
     let mut by_code: BTreeMap<(i32, i32), HoldCodeSamples> = BTreeMap::new();
-    for side in Split::ALL {
-        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
-        let labels: Vec<u8> = dataset.column(side, "label")?;
+    for split in Split::ALL {
+        let codes: Vec<i32> = dataset.column(split, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
+        let labels: Vec<u8> = dataset.column(split, "label")?;
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
             let counts = by_code
                 .entry((hold_code, hold_subcode))
                 .or_insert_with(|| HoldCodeSamples::none(hold_code, hold_subcode));
-            *counts.samples.entry(side).or_default() += 1;
-            *counts.successes.entry(side).or_default() += usize::from(label);
+            *counts.samples.entry(split).or_default() += 1;
+            *counts.successes.entry(split).or_default() += usize::from(label);
         }
     }
     Ok(by_code.into_values().collect())
@@ -203,7 +203,7 @@ fn by_code(dataset: &Dataset) -> Result<Vec<HoldCodeSamples>> {
 impl HoldCodeSamples {
     /// Returns a count of zero samples in each split.
     fn none(hold_code: i32, hold_subcode: i32) -> HoldCodeSamples {
-        let zeros = BTreeMap::from(Split::ALL.map(|side| (side, 0)));
+        let zeros = BTreeMap::from(Split::ALL.map(|split| (split, 0)));
         HoldCodeSamples {
             hold_code,
             hold_subcode,

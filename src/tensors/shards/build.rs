@@ -62,21 +62,21 @@ pub fn build(
         )
     );
 
-    let sides = divide(&mut found, settings);
+    let splits = divide(&mut found, settings);
     let staging = StagedDirectory::new(dir, replace)?;
-    let bytes = sides
+    let bytes = splits
         .values()
         .map(|holds| shard_bytes(holds.len(), settings))
         .sum();
     files::check_space(dir, bytes)?;
     progress(BuildProgress::Planned { bytes });
 
-    let mut shards = write_splits(&sources, settings, &sides, staging.path(), &progress)?;
+    let mut shards = write_splits(&sources, settings, &splits, staging.path(), &progress)?;
 
-    let mut splits = BTreeMap::new();
-    for (side, holds) in &sides {
-        let listed = shards.remove(side).unwrap_or_default();
-        splits.insert(*side, summarize_split(holds, listed));
+    let mut summaries = BTreeMap::new();
+    for (split, holds) in &splits {
+        let listed = shards.remove(split).unwrap_or_default();
+        summaries.insert(*split, summarize_split(holds, listed));
     }
     let summary = TensorSummary {
         settings: settings.clone(),
@@ -84,7 +84,7 @@ pub fn build(
         source: store.summary.source(),
         cycles_total: found.cycles,
         left_out: found.left_out,
-        splits,
+        splits: summaries,
     };
     manifest::write(staging.path(), TENSORS_FORMAT, key, &summary)?;
     staging.commit()?;
@@ -123,17 +123,17 @@ fn divide(found: &mut FoundHolds, settings: &TensorSettings) -> BTreeMap<Split, 
         .collect();
     let assigned = assign_splits(&members, settings);
 
-    let mut sides = BTreeMap::from(Split::ALL.map(|side| (side, Vec::new())));
-    for (hold, side) in found.labelled.iter().zip(assigned) {
-        match side {
-            Ok(side) => sides.entry(side).or_default().push(*hold),
+    let mut splits = BTreeMap::from(Split::ALL.map(|split| (split, Vec::new())));
+    for (hold, split) in found.labelled.iter().zip(assigned) {
+        match split {
+            Ok(split) => splits.entry(split).or_default().push(*hold),
             Err(reason) => {
                 let left_out = found.left_out.entry(reason).or_default();
                 left_out.add(hold.asked.cycle.outcome);
             }
         }
     }
-    sides
+    splits
 }
 
 /// Returns the number of samples per shard.
@@ -156,7 +156,7 @@ fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
 fn write_splits(
     sources: &SampleSources<'_>,
     settings: &TensorSettings,
-    sides: &BTreeMap<Split, Vec<LabelledHold>>,
+    splits: &BTreeMap<Split, Vec<LabelledHold>>,
     dir: &Path,
     progress: &(impl Fn(BuildProgress) + Sync),
 ) -> Result<BTreeMap<Split, Vec<ListedTensorShard>>> {
@@ -171,13 +171,13 @@ fn write_splits(
     let per_shard = samples_per_shard(settings);
     let mut writer = ShardWriter::new(shape, dir);
 
-    for (side, holds) in sides {
+    for (split, holds) in splits {
         let mut index = 0;
         for chapter in holds.chunks(SAMPLES_PER_CHAPTER.next_multiple_of(per_shard)) {
             let asked = chapter.iter().map(|hold| hold.asked);
             let activity = sources.encoder.activity(asked);
             for holds in chapter.chunks(per_shard) {
-                writer.add_shard(*side, index, |made| {
+                writer.add_shard(*split, index, |made| {
                     sources.make_samples(holds, &activity, shape, made, progress);
                 })?;
                 index += 1;

@@ -25,7 +25,7 @@ pub struct Dataset {
     /// Digest of the inputs of the tensors.
     pub key: String,
     shape: SampleShape,
-    sides: BTreeMap<Split, SplitShards>,
+    splits: BTreeMap<Split, SplitShards>,
 }
 
 /// The shards of one split.
@@ -37,10 +37,10 @@ struct SplitShards {
 }
 
 impl SplitShards {
-    /// Maps the shards of `side` in `dir`, and checks them against `summary`.
+    /// Maps the shards of `split` in `dir`, and checks them against `summary`.
     fn open(
         dir: &Path,
-        side: Split,
+        split: Split,
         summary: &SplitSummary,
         shape: SampleShape,
     ) -> Result<SplitShards> {
@@ -62,7 +62,7 @@ impl SplitShards {
             (samples, successes) == (summary.samples, summary.successes),
             "`{}` lists {}, {} of them with label 1, but contains {samples}, {successes} of them with label 1",
             dir.display(),
-            poolcast_base::output::counted(summary.samples, &format!("{} sample", side.name())),
+            poolcast_base::output::counted(summary.samples, &format!("{} sample", split.name())),
             summary.successes
         );
         Ok(SplitShards {
@@ -95,10 +95,10 @@ impl Dataset {
         Dataset::open_splits(dir, &Split::ALL)
     }
 
-    /// Like [`Dataset::open`], but for `side` alone. The shards of the other splits may be missing,
+    /// Like [`Dataset::open`], but for `split` alone. The shards of the other splits may be missing,
     /// and have no samples to read.
-    pub fn open_side(dir: &Path, side: Split) -> Result<Dataset> {
-        Dataset::open_splits(dir, &[side])
+    pub fn open_split(dir: &Path, split: Split) -> Result<Dataset> {
+        Dataset::open_splits(dir, &[split])
     }
 
     fn open_splits(dir: &Path, wanted: &[Split]) -> Result<Dataset> {
@@ -129,65 +129,65 @@ impl Dataset {
             )
         );
 
-        let mut sides = BTreeMap::new();
-        for &side in wanted {
-            let listed = summary.splits.get(&side);
+        let mut splits = BTreeMap::new();
+        for &split in wanted {
+            let listed = summary.splits.get(&split);
             let listed = listed
-                .with_context(|| format!("`{}` has no {} split", dir.display(), side.name()))?;
-            sides.insert(side, SplitShards::open(dir, side, listed, shape)?);
+                .with_context(|| format!("`{}` has no {} split", dir.display(), split.name()))?;
+            splits.insert(split, SplitShards::open(dir, split, listed, shape)?);
         }
         Ok(Dataset {
             summary,
             key: manifest.key,
             shape,
-            sides,
+            splits,
         })
     }
 
-    /// The number of samples in `side`.
-    pub fn len(&self, side: Split) -> usize {
-        let listed = self.summary.splits.get(&side);
+    /// The number of samples in `split`.
+    pub fn len(&self, split: Split) -> usize {
+        let listed = self.summary.splits.get(&split);
         listed.map_or(0, |listed| listed.samples)
     }
 
-    /// Returns true if `side` has no samples.
-    pub fn is_empty(&self, side: Split) -> bool {
-        self.len(side) == 0
+    /// Returns true if `split` has no samples.
+    pub fn is_empty(&self, split: Split) -> bool {
+        self.len(split) == 0
     }
 
-    /// Returns the codes `[m * j]` of sample `index` of `side`.
+    /// Returns the codes `[m * j]` of sample `index` of `split`.
     ///
     /// # Panics
     /// Panics if the sample does not exist.
-    pub fn codes(&self, side: Split, index: usize) -> &[u8] {
+    pub fn codes(&self, split: Split, index: usize) -> &[u8] {
         let cells = self.shape.m * self.shape.j;
         let SplitShards {
             shards,
             first_samples,
-        } = &self.sides[&side];
+        } = &self.splits[&split];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         codes_of_sample(&shards[at], index - first_samples[at], cells)
     }
 
-    /// Returns the static features `[s]` of sample `index` of `side`.
+    /// Returns the static features `[s]` of sample `index` of `split`.
     ///
     /// # Panics
     /// Panics if the sample does not exist.
-    pub fn statics(&self, side: Split, index: usize) -> &[f32] {
+    pub fn statics(&self, split: Split, index: usize) -> &[f32] {
         let SplitShards {
             shards,
             first_samples,
-        } = &self.sides[&side];
+        } = &self.splits[&split];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         statics_of_sample(&shards[at], index - first_samples[at], self.shape.s)
     }
 
-    /// Returns what each job of sample `index` of `side` shares with the held one, as bits `[j]`; empty
+    /// Returns what each job of sample `index` of `split` shares with the held one, as bits `[j]`; empty
     /// unless the context jobs are related ones.
     ///
     /// # Panics
     /// Panics if the sample does not exist.
-    pub fn shared(&self, side: Split, index: usize) -> &[u8] {
+    pub fn shared(&self, split: Split, index: usize) -> &[u8] {
         let j = self.summary.settings.shared_bytes();
         if j == 0 {
             return &[];
@@ -195,19 +195,19 @@ impl Dataset {
         let SplitShards {
             shards,
             first_samples,
-        } = &self.sides[&side];
+        } = &self.splits[&split];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         shared_of_sample(&shards[at], index - first_samples[at], j)
     }
 
-    /// Returns the outcome tokens of sample `index` of `side`.
+    /// Returns the outcome tokens of sample `index` of `split`.
     ///
     /// # Errors
     /// Fails if the samples have none.
     ///
     /// # Panics
     /// Panics if the sample does not exist.
-    pub fn tokens(&self, side: Split, index: usize) -> Result<StoredTokens<'_>> {
+    pub fn tokens(&self, split: Split, index: usize) -> Result<StoredTokens<'_>> {
         ensure!(
             self.summary.settings.outcomes,
             hinted(
@@ -218,7 +218,7 @@ impl Dataset {
         let SplitShards {
             shards,
             first_samples,
-        } = &self.sides[&side];
+        } = &self.splits[&split];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         Ok(StoredTokens::of_sample(
             &shards[at],
@@ -226,18 +226,18 @@ impl Dataset {
         ))
     }
 
-    fn shards(&self, side: Split) -> &[Shard] {
-        self.sides.get(&side).map_or(&[], |side| &side.shards)
+    fn shards(&self, split: Split) -> &[Shard] {
+        self.splits.get(&split).map_or(&[], |split| &split.shards)
     }
 
-    /// Returns a column of `side`, `[n]`, concatenated over all its shards.
+    /// Returns a column of `split`, `[n]`, concatenated over all its shards.
     pub fn column<T: poolcast_base::shard::ShardElement>(
         &self,
-        side: Split,
+        split: Split,
         name: &str,
     ) -> Result<Vec<T>> {
-        let mut all = Vec::with_capacity(self.len(side));
-        for shard in self.shards(side) {
+        let mut all = Vec::with_capacity(self.len(split));
+        for shard in self.shards(split) {
             all.extend_from_slice(shard.column(name)?);
         }
         Ok(all)

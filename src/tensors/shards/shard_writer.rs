@@ -122,7 +122,7 @@ impl SampleSources<'_> {
 /// The destination of a shard.
 #[derive(Debug)]
 struct ShardDestination {
-    side: Split,
+    split: Split,
     file: String,
 }
 
@@ -151,10 +151,10 @@ impl ShardWriter {
         }
     }
 
-    /// Makes shard number `index` of `side`, while the previous shard is written.
+    /// Makes shard number `index` of `split`, while the previous shard is written.
     pub(crate) fn add_shard(
         &mut self,
-        side: Split,
+        split: Split,
         index: usize,
         make: impl FnOnce(&mut ShardSamples),
     ) -> Result<()> {
@@ -169,20 +169,20 @@ impl ShardWriter {
 
         self.spare = std::mem::replace(&mut self.made, next);
         self.place = Some(ShardDestination {
-            side,
-            file: format!("{}-{index:05}.safetensors", side.name()),
+            split,
+            file: format!("{}-{index:05}.safetensors", split.name()),
         });
         Ok(())
     }
 
     /// Writes the shard that was made last.
     fn write_made(&mut self) -> Result<()> {
-        let Some(ShardDestination { side, file }) = self.place.take() else {
+        let Some(ShardDestination { split, file }) = self.place.take() else {
             return Ok(());
         };
         let xxh3 = self.made.write(&self.dir.join(&file), self.shape)?;
         let listed = ListedTensorShard { file, xxh3 };
-        self.written.entry(side).or_default().push(listed);
+        self.written.entry(split).or_default().push(listed);
         Ok(())
     }
 

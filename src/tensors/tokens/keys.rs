@@ -6,7 +6,7 @@ use crate::history::NO_KEY;
 use htcondor_eventlog::{ExecutionHost, SubmissionNames};
 use poolcast_events::StoredJob;
 
-/// Something that two holds can share, closest first. The order is that of the features of a token.
+/// Something that two holds can share, closest first. The features of a token have the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedKind {
     Job,

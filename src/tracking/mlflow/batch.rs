@@ -186,7 +186,7 @@ fn summary_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
 }
 
 /// Returns the results of a finished run that differ from the measurements of its last epoch.
-/// MLflow shows the latest value of a metric, which must be that of the model.
+/// MLflow shows the latest value of a metric, which must be the value of the model.
 fn final_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
     let Some(last) = run.epochs.last() else {
         return Vec::new();

@@ -63,7 +63,7 @@ async fn ask_url(client: &Client, url: &str, limit: Duration) -> UrlAnswer {
     }
 }
 
-/// Returns true if the name of the host was not found, as that of a server with a typo.
+/// Returns true if the name of the host was not found, as for a server with a typo.
 fn is_unknown_host(error: &reqwest::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

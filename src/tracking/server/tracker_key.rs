@@ -182,7 +182,7 @@ fn find_login(text: &str, hosts: &[&str]) -> Option<NetrcLogin> {
     named.next().or_else(|| find_entry(&words, None))
 }
 
-/// Returns the words in the `text` of a netrc, without those of comments and macros.
+/// Returns the words in the `text` of a netrc, without comments and macros.
 fn words_without_macros(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut is_macro = false;

@@ -47,7 +47,7 @@ pub fn later_predictions(judged: &TrainedModel, dataset: &Dataset) -> Result<Rol
 
     let cut = predictions.cuts.iter().max().map_or(0, |cut| cut + 1);
     let first = dataset.len(Split::Train) + dataset.len(Split::Validate);
-    let logits = judged.side_logits(dataset, Split::Test)?;
+    let logits = judged.split_logits(dataset, Split::Test)?;
     let labels: Vec<u8> = dataset.column(Split::Test, "label")?;
     let clusters: Vec<u32> = dataset.column(Split::Test, "group")?;
     for (at, logit) in logits.into_iter().enumerate() {
@@ -95,7 +95,7 @@ pub fn refit_network(
         dataset,
         settings: &settings,
         key: &key,
-        sides: &Split::ALL,
+        splits: &Split::ALL,
         cuts: vec![whole_cut(dataset)],
         learned: LearnedHolds::new(dataset, &Split::ALL)?,
         repeated: Some(RepeatedTraining {
@@ -116,7 +116,7 @@ pub fn refit_network(
 
 /// A cut that learns from all samples and leaves none to predict.
 fn whole_cut(dataset: &Dataset) -> TimeCut {
-    let count = Split::ALL.map(|side| dataset.len(side)).iter().sum();
+    let count = Split::ALL.map(|split| dataset.len(split)).iter().sum();
     TimeCut {
         learned: (0..count).collect(),
         predicted: Vec::new(),
@@ -171,7 +171,7 @@ mod tests {
 
         let models = RunModels::open(&run).expect("opened");
         let refitted = models.refitted.as_ref().expect("fitted");
-        let all: usize = Split::ALL.map(|side| dataset.len(side)).iter().sum();
+        let all: usize = Split::ALL.map(|split| dataset.len(split)).iter().sum();
         assert_eq!(refitted.rates.overall.holds, all);
         let decided_ms = refitted.learned.decided_ms;
         assert!(std::ptr::eq(models.at_moment(decided_ms), refitted));
@@ -185,7 +185,7 @@ mod tests {
         let count = earlier.logits.len();
         assert_eq!(later.logits[..count], earlier.logits);
         assert_eq!(later.logits.len(), count + dataset.len(Split::Test));
-        let of_test = models.judged.side_logits(&dataset, Split::Test);
+        let of_test = models.judged.split_logits(&dataset, Split::Test);
         assert_eq!(later.logits[count..], of_test.expect("asked"));
         let last_cut = earlier.cuts.iter().max().expect("cuts");
         assert!(later.cuts[count..].iter().all(|cut| *cut == last_cut + 1));

@@ -12,7 +12,7 @@ use poolcast_tensors::{Dataset, Split, TensorSettings};
 pub(crate) struct SplitSamples<'a> {
     dataset: &'a Dataset,
     /// Each split, with the index of its first sample.
-    sides: Vec<(Split, usize)>,
+    splits: Vec<(Split, usize)>,
     shape: ModelShape,
     /// True if the models read outcome tokens.
     takes_tokens: bool,
@@ -24,36 +24,36 @@ pub(crate) struct SplitSamples<'a> {
 impl<'a> SplitSamples<'a> {
     pub(crate) fn new(
         dataset: &'a Dataset,
-        sides: &[Split],
+        splits: &[Split],
         shape: ModelShape,
         architecture: &dyn Architecture,
     ) -> Result<SplitSamples<'a>> {
         let mut samples = SplitSamples {
             dataset,
-            sides: Vec::new(),
+            splits: Vec::new(),
             shape,
             takes_tokens: architecture.takes_tokens(),
             labels: Vec::new(),
             clusters: Vec::new(),
         };
-        for &side in sides {
-            samples.sides.push((side, samples.labels.len()));
-            let labels: Vec<u8> = dataset.column(side, "label")?;
+        for &split in splits {
+            samples.splits.push((split, samples.labels.len()));
+            let labels: Vec<u8> = dataset.column(split, "label")?;
             samples
                 .labels
                 .extend(labels.into_iter().map(|label| label == 1));
             samples
                 .clusters
-                .extend(dataset.column::<u32>(side, "group")?);
+                .extend(dataset.column::<u32>(split, "group")?);
         }
         Ok(samples)
     }
 
     /// The split of a sample, and the sample's index in it.
     fn place(&self, sample: usize) -> (Split, usize) {
-        let after = self.sides.partition_point(|(_, first)| *first <= sample);
-        let (side, first) = self.sides[after - 1];
-        (side, sample - first)
+        let after = self.splits.partition_point(|(_, first)| *first <= sample);
+        let (split, first) = self.splits[after - 1];
+        (split, sample - first)
     }
 
     /// The range of each static feature over the samples `learned`.
@@ -64,9 +64,9 @@ impl<'a> SplitSamples<'a> {
 
     /// The static features of a sample that the models take, `[s]`.
     fn statics(&self, sample: usize) -> &[f32] {
-        let (side, at) = self.place(sample);
+        let (split, at) = self.place(sample);
         if self.shape.s > 0 {
-            self.dataset.statics(side, at)
+            self.dataset.statics(split, at)
         } else {
             &[]
         }
@@ -86,12 +86,12 @@ impl<'a> SplitSamples<'a> {
         let mut shared = Vec::with_capacity(samples.len() * self.shape.j);
         let mut tokens = TokenColumns::default();
         for &sample in samples {
-            let (side, at) = self.place(sample);
-            shared.extend_from_slice(self.dataset.shared(side, at));
-            codes.extend_from_slice(self.dataset.codes(side, at));
+            let (split, at) = self.place(sample);
+            shared.extend_from_slice(self.dataset.shared(split, at));
+            codes.extend_from_slice(self.dataset.codes(split, at));
             statics.extend_from_slice(self.statics(sample));
             if self.takes_tokens {
-                self.dataset.tokens(side, at)?.add_to(&mut tokens);
+                self.dataset.tokens(split, at)?.add_to(&mut tokens);
             }
         }
         range.clip(&mut statics);

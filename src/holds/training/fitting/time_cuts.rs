@@ -53,7 +53,7 @@ struct SampleTimes {
 /// # Errors
 /// Fails when a split has no samples, or no cut has samples to learn from.
 pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
-    check_sides(dataset)?;
+    check_splits(dataset)?;
     let train = dataset.len(Split::Train);
     let count = train + dataset.len(Split::Validate);
     if has_single_cut(dataset, cuts) {
@@ -82,9 +82,9 @@ pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
 
 fn sample_times(dataset: &Dataset) -> Result<Vec<SampleTimes>> {
     let mut times = Vec::new();
-    for side in LEARNED_SPLITS {
-        let asked: Vec<i64> = dataset.column(side, "asked_time_ms")?;
-        let decided: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
+    for split in LEARNED_SPLITS {
+        let asked: Vec<i64> = dataset.column(split, "asked_time_ms")?;
+        let decided: Vec<i64> = dataset.column(split, "outcome_time_ms")?;
         for (asked_ms, decided_ms) in asked.into_iter().zip(decided) {
             times.push(SampleTimes {
                 asked_ms,
@@ -121,12 +121,12 @@ fn cut_in_time(times: &[SampleTimes], cuts: usize) -> Vec<TimeCut> {
     found
 }
 
-fn check_sides(dataset: &Dataset) -> Result<()> {
-    for side in LEARNED_SPLITS {
+fn check_splits(dataset: &Dataset) -> Result<()> {
+    for split in LEARNED_SPLITS {
         ensure!(
-            !dataset.is_empty(side),
+            !dataset.is_empty(split),
             hinted(
-                format!("there are no {} samples", side.name()),
+                format!("there are no {} samples", split.name()),
                 "parse a longer log, or change `preprocessing.fractions`"
             )
         );

@@ -95,7 +95,7 @@ pub fn train_until(
         dataset,
         settings,
         key: &key,
-        sides: &LEARNED_SPLITS,
+        splits: &LEARNED_SPLITS,
         cuts: time_cuts(dataset, settings.time_cuts)?,
         learned: LearnedHolds::new(dataset, learned_splits(dataset, settings.time_cuts))?,
         repeated: None,
@@ -110,7 +110,7 @@ pub(crate) struct TrainingTask<'a> {
     /// Digest of everything that determines the result.
     pub(crate) key: &'a str,
     /// The splits over which the sample indices of the cuts count.
-    pub(crate) sides: &'a [Split],
+    pub(crate) splits: &'a [Split],
     /// For each model, the samples that it learns from and those that it predicts.
     pub(crate) cuts: Vec<TimeCut>,
     /// The holds that the final model learns from.
@@ -191,7 +191,7 @@ impl TrainingTask<'_> {
         let settings = self.settings;
         let architecture = settings.architecture()?;
         let shape = model_shape(self.dataset, settings, architecture);
-        let samples = SplitSamples::new(self.dataset, self.sides, shape, architecture)?;
+        let samples = SplitSamples::new(self.dataset, self.splits, shape, architecture)?;
 
         let cuts = std::mem::take(&mut self.cuts);
         let pos_weight = settings.parameters.pos_weight;

@@ -134,11 +134,11 @@ mod tests {
         let ensemble = TrainedModel::open(&place).expect("opened");
         assert_eq!(ensemble.members().len(), 2);
 
-        let side = Split::Test;
+        let split = Split::Test;
         let log_odds = |p: f64| (p / (1.0 - p)).ln();
-        let first = predict_split(&members[0], &dataset, side).expect("asked");
-        let second = predict_split(&members[1], &dataset, side).expect("asked");
-        let together = predict_split(&ensemble, &dataset, side).expect("asked");
+        let first = predict_split(&members[0], &dataset, split).expect("asked");
+        let second = predict_split(&members[1], &dataset, split).expect("asked");
+        let together = predict_split(&ensemble, &dataset, split).expect("asked");
         assert!(first != second && !together.is_empty());
         for at in 0..together.len() {
             let mean = (log_odds(first[at]) + log_odds(second[at])) / 2.0;

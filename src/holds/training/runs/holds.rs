@@ -95,7 +95,7 @@ impl<'a> HoldModel<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct HoldPrediction {
     /// Split of the tensors. `None` for a hold of a log.
-    pub side: Option<Split>,
+    pub split: Option<Split>,
     /// Access point. `None` for a sample, as tensors do not record it.
     pub ap: Option<String>,
     /// Cluster of the job.
@@ -140,7 +140,7 @@ pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldP
         let job = jobs.get(asked.job as usize);
         let hold = asked.cycle.hold;
         all.push(HoldPrediction {
-            side: None,
+            split: None,
             ap: Some(store.summary.aps[job.ap as usize].clone()),
             cluster: job.cluster,
             proc: job.proc,
@@ -183,21 +183,21 @@ fn hold_probabilities(
 /// Fails when the models were made for other tensors.
 pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
-    for side in Split::ALL {
-        if dataset.is_empty(side) {
+    for split in Split::ALL {
+        if dataset.is_empty(split) {
             continue;
         }
-        let clusters: Vec<i32> = dataset.column(side, "cluster")?;
-        let procs: Vec<i32> = dataset.column(side, "proc")?;
-        let times: Vec<i64> = dataset.column(side, "hold_time_ms")?;
-        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
-        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+        let clusters: Vec<i32> = dataset.column(split, "cluster")?;
+        let procs: Vec<i32> = dataset.column(split, "proc")?;
+        let times: Vec<i64> = dataset.column(split, "hold_time_ms")?;
+        let asked_ms: Vec<i64> = dataset.column(split, "asked_time_ms")?;
+        let codes: Vec<i32> = dataset.column(split, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
 
-        let probabilities = side_probabilities(dataset, side, models, &asked_ms)?;
+        let probabilities = split_probabilities(dataset, split, models, &asked_ms)?;
         for (sample, probability) in probabilities.into_iter().enumerate() {
             all.push(HoldPrediction {
-                side: Some(side),
+                split: Some(split),
                 ap: None,
                 cluster: clusters[sample],
                 proc: procs[sample],
@@ -212,10 +212,10 @@ pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<Hold
     Ok(all)
 }
 
-/// Predicts each sample of `side` with the model for its prediction time, `[n]`.
-fn side_probabilities(
+/// Predicts each sample of `split` with the model for its prediction time, `[n]`.
+fn split_probabilities(
     dataset: &Dataset,
-    side: Split,
+    split: Split,
     models: &RunModels,
     asked_ms: &[i64],
 ) -> Result<Vec<f64>> {
@@ -225,7 +225,7 @@ fn side_probabilities(
         if !asked_ms.iter().any(|&asked_ms| is_asked(asked_ms)) {
             continue;
         }
-        let answers = predict_split(model, dataset, side)?;
+        let answers = predict_split(model, dataset, split)?;
         for (at, probability) in answers.into_iter().enumerate() {
             if is_asked(asked_ms[at]) {
                 probabilities[at] = probability;

@@ -10,21 +10,22 @@ use poolcast_tensors::{Dataset, Split};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedHolds {
     /// Splits of the model's tensors that contain them.
-    pub sides: Vec<Split>,
+    #[serde(rename = "sides")]
+    pub splits: Vec<Split>,
     /// Time at which the last of their outcomes was decided, in epoch ms.
     pub decided_ms: i64,
 }
 
 impl LearnedHolds {
-    /// The holds of `sides` of `dataset`.
-    pub fn new(dataset: &Dataset, sides: &[Split]) -> Result<LearnedHolds> {
+    /// The holds of `splits` of `dataset`.
+    pub fn new(dataset: &Dataset, splits: &[Split]) -> Result<LearnedHolds> {
         let mut decided_ms = i64::MIN;
-        for &side in sides {
-            let of_side: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
-            decided_ms = of_side.into_iter().fold(decided_ms, i64::max);
+        for &split in splits {
+            let of_split: Vec<i64> = dataset.column(split, "outcome_time_ms")?;
+            decided_ms = of_split.into_iter().fold(decided_ms, i64::max);
         }
         Ok(LearnedHolds {
-            sides: sides.to_vec(),
+            splits: splits.to_vec(),
             decided_ms,
         })
     }

@@ -125,7 +125,7 @@ impl FinishedTraining<'_> {
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
-            rates: SuccessRates::learn(dataset, &self.learned.sides)?,
+            rates: SuccessRates::learn(dataset, &self.learned.splits)?,
             learned: self.learned,
             static_range: self.static_range,
             model_sha256: manifest::sha256(&model),

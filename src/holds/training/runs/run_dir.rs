@@ -72,8 +72,8 @@ pub fn refit_dir(dir: &Path) -> PathBuf {
 }
 
 /// The path of the scores of one split, beside the run in `dir`.
-pub fn evaluation_path(dir: &Path, side: Split) -> PathBuf {
-    dir.join(format!("evaluation-{}.json", side.name()))
+pub fn evaluation_path(dir: &Path, split: Split) -> PathBuf {
+    dir.join(format!("evaluation-{}.json", split.name()))
 }
 
 /// The part of a manifest that covers the predictions beside it.
@@ -143,7 +143,7 @@ pub(crate) fn remove_training(dir: &Path) -> Result<()> {
 pub(crate) fn reopen_training(dir: &Path) -> Result<()> {
     let finished =
         [manifest::FILE, MODEL_FILE, PREDICTIONS_FILE, METRICS_FILE].map(|file| dir.join(file));
-    let scored = Split::ALL.map(|side| evaluation_path(dir, side));
+    let scored = Split::ALL.map(|split| evaluation_path(dir, split));
     files::remove_all(finished.into_iter().chain(scored).chain([refit_dir(dir)]))
 }
 

@@ -20,17 +20,17 @@ const CLASSES: [&str; 2] = ["failure", "success"];
 ///
 /// # Errors
 /// Fails if a shard cannot be read.
-pub fn sample_features(dataset: &Dataset, side: Split) -> Result<FeatureTable> {
+pub fn sample_features(dataset: &Dataset, split: Split) -> Result<FeatureTable> {
     let states = dataset.summary.e;
     let jobs = dataset.summary.settings.j;
     let mut rows: Vec<Vec<f64>> = Vec::new();
-    for at in 0..dataset.len(side) {
-        let statics = dataset.statics(side, at);
-        rows.push(sample_row(dataset.codes(side, at), jobs, states, statics));
+    for at in 0..dataset.len(split) {
+        let statics = dataset.statics(split, at);
+        rows.push(sample_row(dataset.codes(split, at), jobs, states, statics));
     }
 
-    let labels = dataset.column::<u8>(side, "label")?;
-    let clusters = dataset.column::<u32>(side, "group")?;
+    let labels = dataset.column::<u8>(split, "label")?;
+    let clusters = dataset.column::<u32>(split, "group")?;
     Ok(FeatureTable {
         features: column_names(states, &dataset.summary.settings.features),
         x: columns_of_rows(&rows),

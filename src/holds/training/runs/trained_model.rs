@@ -251,21 +251,22 @@ impl TrainedModel {
     }
 
     /// The logits of the samples of one split, `[n]`.
-    pub(crate) fn side_logits(&self, dataset: &Dataset, side: Split) -> Result<Vec<f32>> {
+    pub(crate) fn split_logits(&self, dataset: &Dataset, split: Split) -> Result<Vec<f32>> {
         match &self.predictor {
             Predictor::Network(network) => {
                 let LearnedNetwork {
                     model,
                     static_range,
                 } = &**network;
-                let samples = SplitSamples::new(dataset, &[side], model.shape, model.architecture)?;
+                let samples =
+                    SplitSamples::new(dataset, &[split], model.shape, model.architecture)?;
                 score_samples(model, &samples, static_range)
             }
             Predictor::Pipeline(pipeline) => {
-                success_logits(pipeline, &sample_features(dataset, side)?)
+                success_logits(pipeline, &sample_features(dataset, split)?)
             }
             Predictor::Ensemble(members) => {
-                mean_logits(members, |member| member.side_logits(dataset, side))
+                mean_logits(members, |member| member.split_logits(dataset, split))
             }
         }
     }

@@ -42,9 +42,9 @@ pub struct SuccessRates {
 }
 
 impl SuccessRates {
-    /// Learns the rates on `sides` of `dataset`. With `split = time`, these contain only outcomes
+    /// Learns the rates on `splits` of `dataset`. With `split = time`, these contain only outcomes
     /// that were decided before the first prediction time of later splits.
-    pub fn learn(dataset: &Dataset, sides: &[Split]) -> Result<SuccessRates> {
+    pub fn learn(dataset: &Dataset, splits: &[Split]) -> Result<SuccessRates> {
         let mut rates = SuccessRates {
             overall: SuccessRate::default(),
             by_code: Vec::new(),
@@ -52,10 +52,10 @@ impl SuccessRates {
             to_ms: i64::MIN,
         };
         let mut by_code = BTreeMap::new();
-        for &side in sides {
-            let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-            let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
-            let labels: Vec<u8> = dataset.column(side, "label")?;
+        for &split in splits {
+            let codes: Vec<i32> = dataset.column(split, "hold_code")?;
+            let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
+            let labels: Vec<u8> = dataset.column(split, "label")?;
             for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
                 let empty = SuccessRate {
                     hold_code,
@@ -69,9 +69,9 @@ impl SuccessRates {
                 }
             }
 
-            let split = &dataset.summary.splits[&side];
-            rates.from_ms = rates.from_ms.min(split.from_ms);
-            rates.to_ms = rates.to_ms.max(split.to_ms);
+            let summary = &dataset.summary.splits[&split];
+            rates.from_ms = rates.from_ms.min(summary.from_ms);
+            rates.to_ms = rates.to_ms.max(summary.to_ms);
         }
 
         rates.by_code = by_code.into_values().collect();

@@ -53,7 +53,7 @@ pub struct ModelEvaluation {
     pub train_samples: usize,
     /// Training samples with label 1.
     pub train_successes: usize,
-    /// What the holds come from. Scores of one source are not comparable with those of the other.
+    /// What the holds come from. Scores of the two sources are not comparable.
     #[serde(default)]
     pub source: HoldSource,
     /// Hold cycles in the log.
@@ -70,44 +70,44 @@ pub struct ModelEvaluation {
     pub methods: Vec<MethodScores>,
 }
 
-/// Scores `model` on all samples of `side` of `dataset`. `best` holds the probabilities of the best
+/// Scores `model` on all samples of `split` of `dataset`. `best` holds the probabilities of the best
 /// possible predictor for these samples, if they are known.
 ///
 /// # Errors
-/// Fails when the model was made for other tensors, when the split has no samples, and when `side`
+/// Fails when the model was made for other tensors, when the split has no samples, and when `split`
 /// is the test split and the model learned from it.
 pub fn evaluate_run(
     model: &TrainedModel,
     dataset: &Dataset,
-    side: Split,
+    split: Split,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<ModelEvaluation> {
     check_tensors(model, dataset)?;
     ensure!(
-        !dataset.is_empty(side),
+        !dataset.is_empty(split),
         "there are no {} samples to evaluate on",
-        side.name()
+        split.name()
     );
     // Test scores on learned samples would be too good.
-    let is_learned = model.tensors_key == dataset.key && model.learned.sides.contains(&side);
+    let is_learned = model.tensors_key == dataset.key && model.learned.splits.contains(&split);
     ensure!(
-        side != Split::Test || !is_learned,
+        split != Split::Test || !is_learned,
         hinted(
             "the model was trained on the test split of these tensors",
             "evaluate the run in the parent directory, from which it was refitted"
         )
     );
 
-    let logits = model.side_logits(dataset, side)?;
-    let labels: Vec<u8> = dataset.column(side, "label")?;
+    let logits = model.split_logits(dataset, split)?;
+    let labels: Vec<u8> = dataset.column(split, "label")?;
     let labels: Vec<bool> = labels.into_iter().map(|label| label == 1).collect();
-    let groups = SampleGroups::new(&dataset.column::<u32>(side, "group")?);
+    let groups = SampleGroups::new(&dataset.column::<u32>(split, "group")?);
     let resampling = Resampling {
         resamples,
         seed: model.seed,
     };
-    let methods = predictions(model, dataset, side, &logits, best)?
+    let methods = predictions(model, dataset, split, &logits, best)?
         .into_iter()
         .map(|method| method.score(&labels, &groups, resampling))
         .collect();
@@ -118,7 +118,7 @@ pub fn evaluate_run(
         .collect();
     let learned = model.rates.overall;
     Ok(ModelEvaluation {
-        side,
+        side: split,
         split: dataset.summary.settings.split,
         samples: labels.len(),
         successes: labels.iter().filter(|label| **label).count(),
@@ -183,7 +183,7 @@ impl MethodPredictions {
 fn predictions(
     model: &TrainedModel,
     dataset: &Dataset,
-    side: Split,
+    split: Split,
     logits: &[f32],
     best: Option<Vec<f64>>,
 ) -> Result<Vec<MethodPredictions>> {
@@ -198,7 +198,7 @@ fn predictions(
             threshold: model.calibration.threshold,
         },
         MethodPredictions::baseline("always majority", vec![rates.overall.share(); logits.len()]),
-        MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, side)?),
+        MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, split)?),
     ];
     if let Some(probabilities) = best {
         methods.push(MethodPredictions::baseline("best possible", probabilities));
@@ -208,10 +208,10 @@ fn predictions(
 
 /// The success rate of each sample's hold code and subcode in the training samples. A kind without
 /// training samples gets the overall rate.
-fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
+fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, split: Split) -> Result<Vec<f64>> {
     let overall = rates.overall.share();
-    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+    let codes: Vec<i32> = dataset.column(split, "hold_code")?;
+    let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
     Ok(codes
         .iter()
         .zip(&subcodes)
@@ -223,13 +223,13 @@ fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: Split) -> Result
         .collect())
 }
 
-/// Predicts the calibrated probability of success of each sample of `side` of `dataset`, `[n]`.
+/// Predicts the calibrated probability of success of each sample of `split` of `dataset`, `[n]`.
 ///
 /// # Errors
 /// Fails when the model was made for other tensors.
-pub fn predict_split(model: &TrainedModel, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
+pub fn predict_split(model: &TrainedModel, dataset: &Dataset, split: Split) -> Result<Vec<f64>> {
     check_tensors(model, dataset)?;
-    let logits = model.side_logits(dataset, side)?;
+    let logits = model.split_logits(dataset, split)?;
     Ok(logits
         .iter()
         .map(|&logit| model.calibration.probability(logit))
@@ -243,10 +243,10 @@ pub fn predict_split(model: &TrainedModel, dataset: &Dataset, side: Split) -> Re
 pub fn uncalibrated_split(
     model: &TrainedModel,
     dataset: &Dataset,
-    side: Split,
+    split: Split,
 ) -> Result<Vec<f64>> {
     check_tensors(model, dataset)?;
-    let logits = model.side_logits(dataset, side)?;
+    let logits = model.split_logits(dataset, split)?;
     Ok(logits
         .iter()
         .map(|&logit| sigmoid(f64::from(logit)))
