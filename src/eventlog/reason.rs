@@ -60,8 +60,8 @@ impl ReasonTemplates {
 }
 
 /// Words of the hold reasons that HTCondor's daemons and file transfer plugins write, and of Unix
-/// errors. The numbers are status codes of HTTP: curl's plugin names a missing file by nothing else. A path
-/// in one of the directories is of what is installed on a machine, and not of a job.
+/// errors. The numbers are status codes of HTTP: curl's plugin names a missing file by nothing else. The
+/// directories at the end have what is installed on a machine, and not what a job brings.
 const WORDS: &str = "
     a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
     attribute authentication authorization available bad be because been before being bind block bound broken busy but by

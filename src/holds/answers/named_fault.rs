@@ -30,12 +30,11 @@ const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not
 /// Phrases that say that a server refuses to send or to take the file.
 const DENIED: [&str; 3] = ["401", "403", "permission denied"];
 
-/// Phrases that name a program in a directory of what is installed on a machine.
-const INSTALLED: [&str; 7] = [
+/// Phrases that name a program in a directory with what is installed on a machine.
+const INSTALLED: [&str; 6] = [
     "execute /bin",
     "execute /cvmfs",
-    "execute /lib",
-    "execute /lib64",
+    "execute /lib", // and /lib64
     "execute /opt",
     "execute /sbin",
     "execute /usr",
