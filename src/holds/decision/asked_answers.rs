@@ -125,7 +125,9 @@ impl AskedAnswers {
     /// States the ages that were learned. A hold that has lasted for `held_for_ms` is older.
     fn learned_age_words(&self, held_for_ms: i64) -> String {
         let longest_ms = self.learned_age.longest_released_ms;
-        if held_for_ms > longest_ms {
+        if longest_ms == 0 {
+            "no job in this log was released".to_owned()
+        } else if held_for_ms > longest_ms {
             let longest = output::time_span(longest_ms);
             format!("no job in this log was released after more than {longest}")
         } else {
@@ -241,6 +243,20 @@ mod tests {
         );
         assert_eq!(certain(0, AnswerFirmness::Probable), None);
         assert_eq!(certain(1, AnswerFirmness::Firm), None);
+    }
+
+    #[test]
+    fn log_without_a_release_says_so() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 11_000);
+        let (mut answers, asked) = asked_answers(&log);
+        answers.learned_age.longest_released_ms = 0;
+        let evidence = answers.evidence(&asked[0]).expect("evidence");
+        let why = answers.why_no_odds(evidence, 5_500_000).expect("too old");
+        assert!(
+            why.starts_with("no job in this log was released, so"),
+            "{why}"
+        );
     }
 
     #[test]
