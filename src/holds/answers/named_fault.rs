@@ -30,15 +30,9 @@ const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not
 /// Phrases that say that a server refuses to send or to take the file.
 const DENIED: [&str; 3] = ["401", "403", "permission denied"];
 
-/// Phrases that name a program in a directory with what is installed on a machine.
-const INSTALLED: [&str; 6] = [
-    "execute /bin",
-    "execute /cvmfs",
-    "execute /lib", // and /lib64
-    "execute /opt",
-    "execute /sbin",
-    "execute /usr",
-];
+/// Phrase that names a program which is installed on the machine: templates keep the directories of such
+/// programs, and no other paths.
+const INSTALLED_PROGRAM: &str = "execute /";
 
 /// Code of holds because the program could not be started.
 pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
@@ -150,8 +144,7 @@ impl TemplateFaults {
         } else {
             NamedFault::Unknown
         };
-        let is_installed = INSTALLED.iter().any(|phrase| template.contains(phrase));
-        let of_program = if is_installed {
+        let of_program = if template.contains(INSTALLED_PROGRAM) {
             NamedFault::Machine
         } else {
             NamedFault::Unknown

@@ -102,10 +102,10 @@ impl AskedAnswers {
     /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
     /// are known.
     pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
-        let known = || self.learned_age_words(held_for_ms);
-        evidence
-            .is_beyond_learned
-            .then(|| format!("{}, so its probability of success is unknown", known()))
+        evidence.is_beyond_learned.then(|| {
+            let known = self.learned_age_words(held_for_ms);
+            format!("{known}, so its probability of success is unknown")
+        })
     }
 
     /// Explains why the answer of a rule about a hold that has lasted for `held_for_ms` is certain; `None`
@@ -117,9 +117,10 @@ impl AskedAnswers {
         held_for_ms: i64,
     ) -> Option<String> {
         let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
-        let known = || self.learned_age_words(held_for_ms);
-        (is_certain && evidence.outlasts_passing_faults())
-            .then(|| format!("{}, and faults that pass are gone by then", known()))
+        (is_certain && evidence.outlasts_passing_faults()).then(|| {
+            let known = self.learned_age_words(held_for_ms);
+            format!("{known}, and faults that pass are gone by then")
+        })
     }
 
     /// States the ages that were learned. A hold that has lasted for `held_for_ms` is older.

@@ -193,7 +193,7 @@ pub(crate) fn held_evidence(
         .collect();
     let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
 
-    let moment = AskedMoment {
+    let inputs = EvidenceInputs {
         history,
         asked_ms,
         good_for_ms: (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
@@ -202,7 +202,7 @@ pub(crate) fn held_evidence(
     let mut evidence = Vec::with_capacity(holds.len());
     for (at, &index) in holds.iter().enumerate() {
         let key = probe_cause(kinds[at], &history.holds[index]);
-        evidence.push(moment.evidence(index, odds[at], succeeded[at], key, &causes[&key]));
+        evidence.push(inputs.evidence(index, odds[at], succeeded[at], key, &causes[&key]));
     }
     let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
     Ok(AllEvidence {
@@ -212,8 +212,8 @@ pub(crate) fn held_evidence(
     })
 }
 
-/// What is known at the moment of a question, for all holds.
-struct AskedMoment<'a> {
+/// The facts at one moment from which the evidence on each hold is made.
+struct EvidenceInputs<'a> {
     history: &'a HoldHistory<'a>,
     asked_ms: i64,
     /// Time for which an answer is good, in ms.
@@ -221,7 +221,7 @@ struct AskedMoment<'a> {
     learned_age: LearnedAge,
 }
 
-impl AskedMoment<'_> {
+impl EvidenceInputs<'_> {
     /// Returns the evidence on hold `index`, for the cause with the key `cause_key`, where `succeeded` other jobs of
     /// its cluster have succeeded.
     fn evidence(
@@ -232,7 +232,7 @@ impl AskedMoment<'_> {
         cause_key: ProbeCause,
         cause: &CauseEvidence,
     ) -> HeldEvidence {
-        let &AskedMoment {
+        let &EvidenceInputs {
             history, asked_ms, ..
         } = self;
         let hold = &history.holds[index];
