@@ -6,7 +6,8 @@ use poolcast_base::output;
 use poolcast_holds::answers::{NamedFault, OriginState, RecoveryRecord, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule, MIN_TAUGHT_OUTCOMES,
+    ANOTHER_MACHINE_MAY, AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule,
+    MIN_TAUGHT_OUTCOMES,
 };
 use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
@@ -212,10 +213,9 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             "the reason, or that of other jobs, names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
-        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => Some(
-            "a machine could not start a program that is installed there: another machine may"
-                .to_owned(),
-        ),
+        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => {
+            Some(ANOTHER_MACHINE_MAY.to_owned())
+        }
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code

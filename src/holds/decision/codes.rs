@@ -190,6 +190,10 @@ pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<Ho
     }
 }
 
+/// The reason to wait where the machine could not start an installed program.
+pub const ANOTHER_MACHINE_MAY: &str =
+    "a machine could not start a program that is installed there: another machine may";
+
 /// Returns the answer for a hold where nothing is known but its code and the fault that its reason
 /// names; `None` if these say nothing.
 pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
@@ -197,9 +201,7 @@ pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<H
         NamedFault::Server => later(
             "a server or a network failed, which passes without a repair: release it once it works again",
         ),
-        NamedFault::Machine => later(
-            "a machine could not start a program that is installed there: another machine may",
-        ),
+        NamedFault::Machine => later(ANOTHER_MACHINE_MAY),
         _ => hold_rule(code, subcode, fault),
     }
 }
