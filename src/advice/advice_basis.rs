@@ -170,7 +170,7 @@ impl AdviceBasis {
             &origin.access_points,
             &summary.aps,
         ));
-        caveats.extend(age_caveat(summary, models, asked_ms, holds_since));
+        caveats.extend(age_caveat(store, models, asked_ms, holds_since));
         let source = summary.source();
         let of_history = (source == HoldSource::History).then_some(HISTORY_CAVEAT);
         caveats.extend(origin.source.words().or(of_history).map(str::to_owned));
@@ -222,6 +222,11 @@ impl AdviceBasis {
             has_log: false,
             caveats: Vec::new(),
         }
+    }
+
+    /// The prediction time, epoch ms; `None` if it is the end of the log.
+    pub fn at_ms(&self) -> Option<i64> {
+        (self.log_end_ms != Some(self.asked_ms)).then_some(self.asked_ms)
     }
 
     /// Names what the holds come from.
@@ -285,16 +290,15 @@ fn missing_holds_caveat(summary: &StoreSummary) -> Option<String> {
 
 /// Returns a caveat on models that have not learned from the latest part of the log.
 fn age_caveat(
-    summary: &StoreSummary,
+    store: &EventStore,
     models: &AdviceModels<'_>,
     asked_ms: i64,
     holds_since: usize,
 ) -> Option<String> {
-    let learned = models.learned_time(asked_ms)?;
-    if is_out_of_date(&learned, asked_ms) {
+    if let Some(learned) = outdated_time(store, models, asked_ms) {
         return Some(out_of_date_caveat(&learned));
     }
-    let span_ms = summary.end_ms - summary.begin_ms;
+    let span_ms = store.summary.end_ms - store.summary.begin_ms;
     // Users of a published model cannot learn again.
     let unseen_ms = asked_ms - models.trained?.rates.to_ms;
     (unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0).then(|| {
@@ -315,12 +319,11 @@ fn out_of_date_caveat(learned: &Range<i64>) -> String {
     )
 }
 
-/// Returns the reason why `models` must not judge jobs of the access point `ap` at `asked_ms`; `None`
-/// if they may.
+/// Returns the reason why `models` must not judge jobs of the access point `ap`; `None` if they may.
 pub(super) fn why_models_do_not_apply(
     models: &AdviceModels<'_>,
     ap: &String,
-    asked_ms: i64,
+    is_out_of_date: bool,
 ) -> Option<&'static str> {
     if models.trained.is_none() && models.answers.is_none() {
         return Some("nothing was learned from this access point yet");
@@ -329,14 +332,27 @@ pub(super) fn why_models_do_not_apply(
     if !learned_from.is_empty() && !learned_from.contains(ap) {
         return Some("the model learned from another access point");
     }
-    let learned = models.learned_time(asked_ms)?;
-    is_out_of_date(&learned, asked_ms).then_some("the model is out of date")
+    is_out_of_date.then_some("the model is out of date")
 }
 
-/// Returns true if `asked_ms` is further from the time in `learned` than that is long.
-fn is_out_of_date(learned: &Range<i64>, asked_ms: i64) -> bool {
-    let away_ms = asked_ms
+/// Returns the time that `models` have learned from if they are out of date at `asked_ms`: if the last event
+/// of `store` before that is further away than that time is long. A model does not age while nothing
+/// happens.
+pub(super) fn outdated_time(
+    store: &EventStore,
+    models: &AdviceModels<'_>,
+    asked_ms: i64,
+) -> Option<Range<i64>> {
+    let learned = models.learned_time(asked_ms)?;
+    let jobs = store.jobs();
+    let last_ms = jobs
+        .iter()
+        .filter_map(|job| job.history.time_ms.last().copied());
+    let known_ms = last_ms
+        .max()
+        .map_or(asked_ms, |last_ms| last_ms.min(asked_ms));
+    let away_ms = known_ms
         .saturating_sub(learned.end)
-        .max(learned.start.saturating_sub(asked_ms));
-    away_ms > learned.end.saturating_sub(learned.start)
+        .max(learned.start.saturating_sub(known_ms));
+    (away_ms > learned.end.saturating_sub(learned.start)).then_some(learned)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
-use super::advice_basis::{AdviceModels, why_models_do_not_apply};
+use super::advice_basis::{AdviceModels, outdated_time, why_models_do_not_apply};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
     decide_by_answer, decide_by_probability, decide_by_record, rule_evidence_words,
@@ -121,7 +121,8 @@ fn model_objections(
     models: &AdviceModels<'_>,
     asked_ms: i64,
 ) -> Vec<Option<&'static str>> {
-    let objection = |ap: &String| why_models_do_not_apply(models, ap, asked_ms);
+    let is_out_of_date = outdated_time(store, models, asked_ms).is_some();
+    let objection = |ap: &String| why_models_do_not_apply(models, ap, is_out_of_date);
     store.summary.aps.iter().map(objection).collect()
 }
 

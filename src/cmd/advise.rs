@@ -81,9 +81,10 @@ fn ask(
     sources: &AdviceSources,
     selections: &[JobSelection],
 ) -> Result<ComputedAdvice> {
+    let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if sources.is_queue_here(None) => ask_queue(args.all_users),
+        None if is_queue_here => ask_queue(args.all_users),
         None => None,
     };
     let now_ms = args.now.unwrap_or_else(now_ms);
@@ -91,11 +92,11 @@ fn ask(
         year: args.year,
         at_ms: args.at,
         now_ms,
+        is_queue_of_now: is_queue_here && queue.is_some(),
         queue,
         selections,
     };
     let mut computed = ComputedAdvice::from_sources(sources, question)?;
-    let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
     Ok(computed)
@@ -118,7 +119,6 @@ fn view_of<'a>(
         basis: &asked.basis,
         all: &asked.all,
         chosen,
-        at_ms: args.at,
         now_ms: Some(args.now.unwrap_or_else(now_ms)),
         width: output::page_width(),
         shows_ages: output::is_live(),

@@ -24,14 +24,32 @@ use poolcast_holds::config::AdviceConfig;
 pub(super) struct AdviceQuery<'a> {
     /// Year of the first event, for logs without years.
     pub(super) year: Option<i16>,
-    /// Prediction time, epoch ms; the end of the log if `None`.
+    /// Prediction time that the user named, epoch ms.
     pub(super) at_ms: Option<i64>,
-    /// Current time, epoch ms. It is the prediction time if there is only a queue.
+    /// Current time, epoch ms.
     pub(super) now_ms: i64,
     /// The queue, which decides which jobs are held.
     pub(super) queue: Option<JobQueue>,
+    /// True if the queue was asked now, and is not from a file.
+    pub(super) is_queue_of_now: bool,
     /// The jobs that the user named. Each of them must be held.
     pub(super) selections: &'a [JobSelection],
+}
+
+impl AdviceQuery<'_> {
+    /// Returns the prediction time for logs that end at `log_end_ms`, epoch ms. It is later than the last
+    /// event where nothing has happened since: if the queue was asked now, or if a published model has learned
+    /// until later, because a model must not judge what it has learned from.
+    fn asked_ms(&self, log_end_ms: i64, learned: Option<&LearnedRun>) -> i64 {
+        if let Some(at_ms) = self.at_ms {
+            return at_ms;
+        }
+        let queue_ms = self.is_queue_of_now.then_some(self.now_ms);
+        let published = learned.filter(|learned| learned.published.is_some());
+        let model_ms = published.and_then(|learned| Some(learned.answers.as_ref()?.known_ms));
+        let later = [queue_ms, model_ms].into_iter().flatten();
+        later.fold(log_end_ms, i64::max)
+    }
 }
 
 /// The advice on all held jobs.
@@ -70,8 +88,9 @@ impl ComputedAdvice {
 
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
-        if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
-            extend_to_model(&mut store, learned);
+        let asked_ms = question.asked_ms(log_end_ms, learned);
+        if at_ms.is_none() {
+            store.summary.end_ms = asked_ms;
         }
         let settings = &sources.config.advice;
         let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;
@@ -185,14 +204,6 @@ fn judge_by_models(
     let mut basis = AdviceBasis::new(store, &models, question.at_ms);
     basis.published_model = learned.and_then(published_origin);
     Ok((all, basis))
-}
-
-/// Lets the time that `store` covers last until `learned`, a published model, had learned. Logs of a
-/// user's own jobs often end earlier, and a model must not judge what it has learned from.
-fn extend_to_model(store: &mut EventStore, learned: &LearnedRun) {
-    if let (Some(_), Some(answers)) = (&learned.published, &learned.answers) {
-        store.summary.end_ms = store.summary.end_ms.max(answers.known_ms);
-    }
 }
 
 fn model_origin(learned: &LearnedRun) -> ModelOrigin {

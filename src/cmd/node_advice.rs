@@ -99,6 +99,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         year: args.year,
         now_ms,
         queue: Some(queue),
+        is_queue_of_now: true,
         ..AdviceQuery::default()
     };
     let mut asked = ComputedAdvice::from_sources(&sources, question)?;
@@ -110,7 +111,6 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         basis: &asked.basis,
         all: &asked.all,
         chosen,
-        at_ms: None,
         now_ms: Some(now_ms),
         width: output::page_width(),
         shows_ages: false,

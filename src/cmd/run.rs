@@ -323,7 +323,6 @@ fn advice_view<'a>(
         basis,
         all: advice,
         chosen: advice.iter().collect(),
-        at_ms: None,
         now_ms: None,
         width: output::page_width(),
         shows_ages: false,

@@ -106,6 +106,57 @@ fn queue_decides_which_jobs_are_held() {
     assert_eq!(bad.code, Some(2), "{bad}");
 }
 
+/// Writes a `condor_q` that prints `queue.json` and records its arguments in `asked`.
+fn put_condor_q(place: &Place) {
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {0}/asked\ncat {0}/queue.json\n",
+        place.path("").display()
+    );
+    place.write("condor_q", script);
+    let executable = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(place.path("condor_q"), executable).expect("set");
+}
+
+/// Calls the program where it finds the `condor_q` of `place`.
+fn ask_queue(place: &Place, args: &str) -> Outcome {
+    let path = format!("{}:/usr/bin:/bin", place.path("").display());
+    let mut command = place.command(args);
+    Outcome::of(command.env("PATH", path).output().expect("it starts"))
+}
+
+#[test]
+fn queue_that_is_asked_now_sets_the_prediction_time() {
+    let place = Place::with_run();
+    place.write("queue.json", queue_text(|_| {}));
+    put_condor_q(&place);
+    let document = |queue: &str| -> serde_json::Value {
+        let args = format!("advise run --log EventLog.xz --queue {queue} --json");
+        serde_json::from_str(&ask_queue(&place, &args).stdout).expect("JSON")
+    };
+    let time = |document: &serde_json::Value, key: &str| document[key].as_i64().expect("a time");
+
+    // Nobody knows when the file was written.
+    let of_file = document("queue.json");
+    assert_eq!(time(&of_file, "asked_ms"), time(&of_file, "log_end_ms"));
+
+    // The tests ask an hour after the log's end, in which nothing has happened. The model has learned
+    // from 36 minutes.
+    let of_now = document("now");
+    assert_eq!(time(&of_now, "log_end_ms"), time(&of_file, "log_end_ms"));
+    assert_eq!(
+        time(&of_now, "asked_ms"),
+        time(&of_now, "log_end_ms") + 3_600_000
+    );
+    let caveats = of_now["caveats"].to_string();
+    assert!(!caveats.contains("out of date"), "{caveats}");
+    let held_for = |document: &serde_json::Value| {
+        let mut advice = document["advice"].as_array().expect("answers").iter();
+        let of_job = advice.find(|one| one["job"] == "1161.0").expect("held");
+        time(of_job, "held_for_ms")
+    };
+    assert_eq!(held_for(&of_now), held_for(&of_file) + 3_600_000);
+}
+
 #[test]
 fn current_queue_is_queried_once() {
     let place = Place::with_run();
@@ -117,19 +168,8 @@ fn current_queue_is_queried_once() {
     );
 
     place.write("queue.json", queue_text(|_| {}));
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {0}/asked\ncat {0}/queue.json\n",
-        place.path("").display()
-    );
-    place.write("condor_q", script);
-    fs_err::set_permissions(
-        place.path("condor_q"),
-        std::fs::Permissions::from_mode(0o755),
-    )
-    .expect("set");
-    let mut command = place.command("advise run --log EventLog.xz --queue now --json");
-    let path = format!("{}:/usr/bin:/bin", place.path("").display());
-    let outcome = Outcome::of(command.env("PATH", path).output().expect("it starts"));
+    put_condor_q(&place);
+    let outcome = ask_queue(&place, "advise run --log EventLog.xz --queue now --json");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let asked = fs_err::read_to_string(place.path("asked")).expect("it was asked");
     assert_eq!(asked.lines().count(), 1);

@@ -81,6 +81,16 @@ fn answer(place: &Place, log: &str, job: &str) -> (Value, String) {
     (one, text)
 }
 
+/// Returns the events of a job that is held for an input file which nobody has asked for before.
+fn lost_input() -> String {
+    let reason = "Transfer input files failure at access point localhost while sending files to execution point slot1_15@localhost. \
+                  Details: 1 total failures: first failure: reading from file /home/tester/gel/in/lost.dat: (errno 2) No such file or directory";
+    format!(
+        "000 (90010.000.000) 11/21 02:26:26 Job submitted from host: <127.0.0.1:9618?alias=localhost>\n...\n\
+         012 (90010.000.000) 11/21 02:26:27 Job was held.\n\t{reason}\n\tCode 13 Subcode 2\n...\n"
+    )
+}
+
 #[test]
 fn state_of_the_failed_thing_is_shown() {
     let place = Place::with_log();
@@ -114,7 +124,7 @@ fn state_of_the_failed_thing_is_shown() {
 
     // Nineteen minutes later, nothing has changed but the ages of the holds.
     let later = "000 (99999.000.000) 11/21 02:45:00 Job submitted from host: <127.0.0.1:9618?alias=localhost>\n...\n";
-    place.write("Later", log + later);
+    place.write("Later", log + &lost_input() + later);
     let (old, text) = answer(&place, "Later", "1086.0");
     assert_eq!(old["action"], early["action"]);
     assert_eq!(old["firmness"], "possible");
@@ -127,7 +137,7 @@ fn state_of_the_failed_thing_is_shown() {
     assert_eq!(recovered["action"], "release");
     assert_eq!(recovered["firmness"], "probable");
     assert!(recovered["probability"].is_null());
-    let (by_rule, text) = answer(&place, "Later", "1161.0");
+    let (by_rule, text) = answer(&place, "Later", "90010.0");
     assert_eq!(
         (&by_rule["action"], &by_rule["ground"]),
         (&json!("fix"), &json!("rule"))

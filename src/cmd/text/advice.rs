@@ -48,8 +48,6 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) all: &'a [JobAdvice],
     /// Advice to show, in display order.
     pub(in crate::cmd) chosen: Vec<&'a JobAdvice>,
-    /// Prediction time in epoch ms, if it is not the end of the log.
-    pub(in crate::cmd) at_ms: Option<i64>,
     /// Current time in epoch ms, for views that show ages.
     pub(in crate::cmd) now_ms: Option<i64>,
     /// Line width in characters.
@@ -184,7 +182,7 @@ impl<'a> AdviceView<'a> {
             } else {
                 "no held job matches the options"
             };
-            return format!("{what} {}", query_words(self.at_ms));
+            return format!("{what} {}", query_words(self.basis.at_ms()));
         }
 
         let mut counts = Vec::new();
@@ -463,7 +461,7 @@ pub(in crate::cmd) fn owner_cell<'a>(
 pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
     let mut blocks = Vec::new();
     for one in &view.chosen {
-        let text = advice_text(one, view.at_ms);
+        let text = advice_text(one, view.basis.at_ms());
         let (answer, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let answer = PageLine::of(action_colour(one.action), answer);
         blocks.push(output::shown_page(&[answer]) + &output::shown_text(rest));

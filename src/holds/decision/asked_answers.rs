@@ -117,7 +117,10 @@ impl AskedAnswers {
         held_for_ms: i64,
     ) -> Option<String> {
         let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
-        (is_certain && evidence.outlasts_passing_faults()).then(|| {
+        let is_by_age = evidence.outlasts_passing_faults()
+            && evidence.agrees_with_rule()
+            && !evidence.rule_key.is_repeated;
+        (is_certain && is_by_age).then(|| {
             let known = self.learned_age_words(held_for_ms);
             format!("{known}, and faults that pass are gone by then")
         })
@@ -162,6 +165,7 @@ impl AskedAnswers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codes::code_rule;
     use super::super::held_answer::tests::{evidence, limits};
     use super::*;
     use crate::answers::AnswerModel;
@@ -226,24 +230,35 @@ mod tests {
         assert!(of_younger.starts_with("the answers have learned from the first"));
         assert_eq!(why(1, 10_000), None);
 
-        let certain = |at: usize, firmness| {
+        let evidence = |at: usize, code: (i32, i32)| {
             let mut evidence = *answers.evidence(&asked[at]).expect("evidence");
-            evidence.rule_key.code = (13, 2);
+            evidence.rule_key.code = code;
+            evidence.rule = code_rule(code.0, code.1);
+            evidence
+        };
+        let certain = |evidence: &HeldEvidence, firmness| {
             let answer = HeldAnswer {
                 action: HoldAction::Fix,
                 firmness: Some(firmness),
                 is_by_rule: true,
                 recovery: None,
             };
-            answers.why_certain(&answer, &evidence, 5_500_000)
+            answers.why_certain(&answer, evidence, 5_500_000)
         };
-        let of_old = certain(0, AnswerFirmness::Firm).expect("too old");
+        let old = evidence(0, (13, 2));
+        let of_old = certain(&old, AnswerFirmness::Firm).expect("too old");
         assert!(
             of_old.ends_with("faults that pass are gone by then"),
             "{of_old}"
         );
-        assert_eq!(certain(0, AnswerFirmness::Probable), None);
-        assert_eq!(certain(1, AnswerFirmness::Firm), None);
+        assert_eq!(certain(&old, AnswerFirmness::Probable), None);
+        let young = evidence(1, (13, 2));
+        assert_eq!(certain(&young, AnswerFirmness::Firm), None);
+        let mut repeated = old;
+        repeated.rule_key.is_repeated = true;
+        assert_eq!(certain(&repeated, AnswerFirmness::Firm), None);
+        let of_request = evidence(0, (34, 102));
+        assert_eq!(certain(&of_request, AnswerFirmness::Firm), None);
     }
 
     #[test]
