@@ -24,7 +24,8 @@ pub struct AdviseArgs {
     pub logs: Vec<PathBuf>,
     /// Source of the queue, which then decides which jobs are held: a file with the output of
     /// `condor_q -allusers -json`, `-` for standard input, or `now` to query the queue of this
-    /// access point. Without any log or run, your own jobs in the queue are asked for
+    /// access point. The advice is then as of now, and otherwise as of the last event of the log.
+    /// Without any log or run, your own jobs in the queue are asked for
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
     /// Jobs that have left the queue, as evidence beside a log: `now` for the history of this
