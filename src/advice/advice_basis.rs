@@ -335,8 +335,8 @@ pub(super) fn why_models_do_not_apply(
     is_out_of_date.then_some("the model is out of date")
 }
 
-/// Returns the time that `models` have learned from if they are out of date at `asked_ms`: if the last event
-/// of `store` before that is further away than that time is long. A model does not age while nothing
+/// Returns the time that `models` have learned from if they are out of date at `asked_ms`: if the log has gone
+/// on for longer than that time is, or if that is as far in the future. A model does not age while nothing
 /// happens.
 pub(super) fn outdated_time(
     store: &EventStore,
@@ -345,14 +345,11 @@ pub(super) fn outdated_time(
 ) -> Option<Range<i64>> {
     let learned = models.learned_time(asked_ms)?;
     let jobs = store.jobs();
-    let last_ms = jobs
-        .iter()
-        .filter_map(|job| job.history.time_ms.last().copied());
-    let known_ms = last_ms
-        .max()
-        .map_or(asked_ms, |last_ms| last_ms.min(asked_ms));
-    let away_ms = known_ms
-        .saturating_sub(learned.end)
-        .max(learned.start.saturating_sub(known_ms));
-    (away_ms > learned.end.saturating_sub(learned.start)).then_some(learned)
+    let last_events = jobs.iter().filter_map(|job| job.history.time_ms.last());
+    let last_ms = asked_ms.min(last_events.copied().max().unwrap_or(asked_ms));
+
+    let since_ms = last_ms.saturating_sub(learned.end);
+    let ahead_ms = learned.start.saturating_sub(asked_ms);
+    let span_ms = learned.end.saturating_sub(learned.start);
+    (since_ms.max(ahead_ms) > span_ms).then_some(learned)
 }

@@ -37,13 +37,10 @@ pub(super) struct AdviceQuery<'a> {
 }
 
 impl AdviceQuery<'_> {
-    /// Returns the prediction time for logs that end at `log_end_ms`, epoch ms. It is later than the last
-    /// event where nothing has happened since: if the queue was asked now, or if a published model has learned
-    /// until later, because a model must not judge what it has learned from.
-    fn asked_ms(&self, log_end_ms: i64, learned: Option<&LearnedRun>) -> i64 {
-        if let Some(at_ms) = self.at_ms {
-            return at_ms;
-        }
+    /// Returns the time until which logs that end at `log_end_ms` are complete, epoch ms. Nothing has happened
+    /// since the last event if the queue was asked now. Logs of a user's own jobs often end before a
+    /// published model has learned, and a model must not judge what it has learned from.
+    fn known_ms(&self, log_end_ms: i64, learned: Option<&LearnedRun>) -> i64 {
         let queue_ms = self.is_queue_of_now.then_some(self.now_ms);
         let published = learned.filter(|learned| learned.published.is_some());
         let model_ms = published.and_then(|learned| Some(learned.answers.as_ref()?.known_ms));
@@ -88,9 +85,8 @@ impl ComputedAdvice {
 
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
-        let asked_ms = question.asked_ms(log_end_ms, learned);
         if at_ms.is_none() {
-            store.summary.end_ms = asked_ms;
+            store.summary.end_ms = question.known_ms(log_end_ms, learned);
         }
         let settings = &sources.config.advice;
         let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;

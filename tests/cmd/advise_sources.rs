@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::place::{Outcome, Place, queue};
+use crate::place::{LOG_TEXT, Outcome, Place, queue};
 
 /// Returns the queue of the bundled log as JSON, with `change` applied to each job.
 fn queue_text(change: impl Fn(&mut serde_json::Value)) -> String {
@@ -140,7 +140,7 @@ fn queue_that_is_asked_now_sets_the_prediction_time() {
     assert_eq!(time(&of_file, "asked_ms"), time(&of_file, "log_end_ms"));
 
     // The tests ask an hour after the log's end, in which nothing has happened. The model has learned
-    // from 36 minutes.
+    // from 27 minutes.
     let of_now = document("now");
     assert_eq!(time(&of_now, "log_end_ms"), time(&of_file, "log_end_ms"));
     assert_eq!(
@@ -155,6 +155,12 @@ fn queue_that_is_asked_now_sets_the_prediction_time() {
         time(of_job, "held_for_ms")
     };
     assert_eq!(held_for(&of_now), held_for(&of_file) + 3_600_000);
+
+    // The log has gone on for longer than the model has learned from.
+    let later = "000 (99999.000.000) 11/21 03:10:00 Job submitted from host: <127.0.0.1:9618?alias=localhost>\n...\n";
+    place.write("Later", LOG_TEXT.clone() + later);
+    let page = place.stdout("advise run --log Later");
+    assert!(page.contains("is out of date"), "{page}");
 }
 
 #[test]
