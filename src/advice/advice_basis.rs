@@ -9,6 +9,7 @@ use poolcast_base::output;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::training::TrainedModel;
+use poolcast_tensors::cutoffs_ms;
 
 /// One day, in ms.
 const DAY_MS: i64 = 86_400_000;
@@ -344,9 +345,8 @@ pub(super) fn outdated_time(
     asked_ms: i64,
 ) -> Option<Range<i64>> {
     let learned = models.learned_time(asked_ms)?;
-    let jobs = store.jobs();
-    let last_events = jobs.iter().filter_map(|job| job.history.time_ms.last());
-    let last_ms = asked_ms.min(last_events.copied().max().unwrap_or(asked_ms));
+    let last_event_ms = cutoffs_ms(store, &store.jobs()).into_iter().max();
+    let last_ms = asked_ms.min(last_event_ms.unwrap_or(asked_ms));
 
     let since_ms = last_ms.saturating_sub(learned.end);
     let ahead_ms = learned.start.saturating_sub(asked_ms);
