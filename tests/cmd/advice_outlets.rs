@@ -139,12 +139,9 @@ fn each_owner_gets_a_page() {
 fn with_sendmail(place: &Place) {
     fs_err::create_dir(place.path("bin")).expect("made");
     let dir = place.path("").display().to_string();
-    let script = format!(
-        "#!/bin/sh\n[ ! -e {dir}/full ] || exit 75\necho \"$@\" >>{dir}/calls\ncat >>{dir}/mails\n"
-    );
-    place.write("bin/sendmail", script);
-    let mode = std::fs::Permissions::from_mode(0o755);
-    fs_err::set_permissions(place.path("bin/sendmail"), mode).expect("set");
+    let script =
+        format!("[ ! -e {dir}/full ] || exit 75\necho \"$@\" >>{dir}/calls\ncat >>{dir}/mails");
+    place.put_program("bin/sendmail", &script);
 }
 
 fn mails(place: &Place) -> String {
@@ -340,9 +337,7 @@ fn queue_gets_changed_answers_in_batches() {
         ),
     ];
     for (name, script) in scripts {
-        place.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
-        let mode = std::fs::Permissions::from_mode(0o755);
-        fs_err::set_permissions(place.path(&format!("bin/{name}")), mode).expect("set");
+        place.put_program(&format!("bin/{name}"), &script);
     }
     place.write("marks", marks("undefined undefined"));
     let call = "advise --queue now --qedit";

@@ -1,7 +1,6 @@
 //! Tests of the inputs that `advise` finds automatically: the queue, the run and the logs.
 
-use std::os::unix::fs::PermissionsExt as _;
-
+use crate::own_logs::with_programs;
 use crate::place::{LOG_TEXT, Outcome, Place, queue};
 
 /// Returns the queue of the bundled log as JSON, with `change` applied to each job.
@@ -106,29 +105,17 @@ fn queue_decides_which_jobs_are_held() {
     assert_eq!(bad.code, Some(2), "{bad}");
 }
 
-/// Writes a `condor_q` that prints `queue.json` and records its arguments in `asked`.
-fn put_condor_q(place: &Place) {
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {0}/asked\ncat {0}/queue.json\n",
-        place.path("").display()
-    );
-    place.write("condor_q", script);
-    let executable = std::fs::Permissions::from_mode(0o755);
-    fs_err::set_permissions(place.path("condor_q"), executable).expect("set");
-}
-
-/// Calls the program where it finds the `condor_q` of `place`.
+/// Calls the program where a `condor_q` prints `queue.json` and records its arguments in `asked`.
 fn ask_queue(place: &Place, args: &str) -> Outcome {
-    let path = format!("{}:/usr/bin:/bin", place.path("").display());
-    let mut command = place.command(args);
-    Outcome::of(command.env("PATH", path).output().expect("it starts"))
+    let dir = place.path("").display().to_string();
+    let condor_q = format!("echo \"$@\" >> {dir}/asked\ncat {dir}/queue.json");
+    with_programs(place, args, &[("condor_q", &condor_q)])
 }
 
 #[test]
 fn queue_that_is_asked_now_sets_the_prediction_time() {
     let place = Place::with_run();
     place.write("queue.json", queue_text(|_| {}));
-    put_condor_q(&place);
     let document = |queue: &str| -> serde_json::Value {
         let args = format!("advise run --log EventLog.xz --queue {queue} --json");
         serde_json::from_str(&ask_queue(&place, &args).stdout).expect("JSON")
@@ -174,7 +161,6 @@ fn current_queue_is_queried_once() {
     );
 
     place.write("queue.json", queue_text(|_| {}));
-    put_condor_q(&place);
     let outcome = ask_queue(&place, "advise run --log EventLog.xz --queue now --json");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let asked = fs_err::read_to_string(place.path("asked")).expect("it was asked");

@@ -1,7 +1,7 @@
 //! Tests of the documentation: its commands, output, configurations, code and links match the
 //! program and the repository.
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -204,10 +204,8 @@ pub(crate) fn home() -> Place {
     let programs = place.path(".local/bin");
     fs_err::create_dir_all(&programs).expect("made");
     symlink(env!("CARGO_BIN_EXE_poolcast"), programs.join("poolcast")).expect("linked");
-    let script = "#!/bin/sh\n[ \"$1\" = EVENT_LOG ] && echo \"$HOME/EventLog\"\n";
-    place.write(".local/bin/condor_config_val", script);
-    let executable = std::fs::Permissions::from_mode(0o755);
-    fs_err::set_permissions(programs.join("condor_config_val"), executable).expect("set");
+    let script = "[ \"$1\" = EVENT_LOG ] && echo \"$HOME/EventLog\"";
+    place.put_program(".local/bin/condor_config_val", script);
     place
 }
 
@@ -284,11 +282,8 @@ fn write_own_logs(home: &Place) {
 
     let ads = r#"[{"ClusterId": 1085, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2,
         "UserLog": "job.log", "Iwd": "'$HOME'"}]"#;
-    let executable = std::fs::Permissions::from_mode(0o755);
     for program in ["condor_q", "condor_history"] {
-        let program = format!(".local/bin/{program}");
-        home.write(&program, format!("#!/bin/sh\necho '{ads}'\n"));
-        fs_err::set_permissions(home.path(&program), executable.clone()).expect("set");
+        home.put_program(&format!(".local/bin/{program}"), &format!("echo '{ads}'"));
     }
 }
 

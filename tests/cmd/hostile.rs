@@ -174,12 +174,10 @@ fn hostile_place() -> Place {
     fs_err::create_dir(place.path("broken")).expect("made");
     place.write("broken/manifest.json", HOSTILE);
     fs_err::create_dir(place.path("bin")).expect("made");
-    place.write(
+    place.put_program(
         "bin/condor_submit_dag",
-        "#!/bin/sh\nprintf 'no \\033[31m\\n\\342\\200\\256'\nprintf '\\033]0;x\\007' >&2\nexit 1\n",
+        "printf 'no \\033[31m\\n\\342\\200\\256'\nprintf '\\033]0;x\\007' >&2\nexit 1",
     );
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs_err::set_permissions(place.path("bin/condor_submit_dag"), mode).expect("set");
     place.write("x.sif", "");
     place
 }

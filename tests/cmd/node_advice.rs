@@ -1,7 +1,5 @@
 //! Tests of `poolcast advise --dag`, which DAGMan runs when the job of a node is held.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use crate::place::{Outcome, Place, queue};
 
 /// Output of `condor_q` of HTCondor 25.14.1 for the held job of a node.
@@ -29,12 +27,10 @@ fn put_condor_q(place: &Place, queue: &str) {
     place.write("queue.json", queue);
     let here = place.path("");
     let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {0}/asked\ncat {0}/queue.json\n",
+        "echo \"$@\" >> {0}/asked\ncat {0}/queue.json",
         here.display()
     );
-    place.write("condor_q", script);
-    let executable = std::fs::Permissions::from_mode(0o755);
-    fs_err::set_permissions(place.path("condor_q"), executable).expect("set");
+    place.put_program("condor_q", &script);
 }
 
 /// Calls the program as a script of DAGMan 14.

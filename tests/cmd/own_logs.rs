@@ -1,7 +1,6 @@
 //! Tests of advice for users who have the logs of their own jobs, and no global event log.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
@@ -156,9 +155,7 @@ fn the_end_of_a_job_is_no_error() {
 /// Puts programs named like HTCondor's into the test directory; each of them is a shell script.
 pub(crate) fn with_programs(place: &Place, args: &str, programs: &[(&str, &str)]) -> Outcome {
     for (name, script) in programs {
-        place.write(name, format!("#!/bin/sh\n{script}\n"));
-        let mode = std::fs::Permissions::from_mode(0o755);
-        fs_err::set_permissions(place.path(name), mode).expect("set");
+        place.put_program(name, script);
     }
     let path = format!("{}:/usr/bin:/bin", place.path("").display());
     let mut command = place.command(args);

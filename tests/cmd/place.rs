@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
@@ -71,6 +71,13 @@ impl Place {
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         fs_err::write(self.path(name), bytes).expect("written");
+    }
+
+    /// Writes `script`, for the shell, to the file `name`, and makes it executable.
+    pub(crate) fn put_program(&self, name: &str, script: &str) {
+        self.write(name, format!("#!/bin/sh\n{script}\n"));
+        let mode = std::fs::Permissions::from_mode(0o755);
+        fs_err::set_permissions(self.path(name), mode).expect("made executable");
     }
 
     /// Copies the shared directory `from` to `to`, so that a test can change it.

@@ -518,13 +518,8 @@ fn htcondor_programs_get_no_key_in_their_environment() {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
     fs_err::create_dir(place.path("bin")).expect("made");
-    place.write(
-        "bin/condor_submit_dag",
-        "#!/bin/sh\n/usr/bin/env > ../seen\n",
-    );
+    place.put_program("bin/condor_submit_dag", "/usr/bin/env > ../seen");
     place.write("x.sif", "");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    fs_err::set_permissions(place.path("bin/condor_submit_dag"), mode).expect("set");
     let mut command = place.command("dag small.yaml -o dag --image x.sif --submit");
     command
         .env("WANDB_API_KEY", KEY)
