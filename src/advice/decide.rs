@@ -3,7 +3,9 @@
 
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
-use poolcast_holds::answers::{NamedFault, OriginState, RecoveryRecord, ThingState};
+use poolcast_holds::answers::{
+    FailedReleases, NamedFault, OriginState, RecoveryRecord, ThingState,
+};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     ANOTHER_MACHINE_MAY, AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule,
@@ -216,6 +218,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => {
             Some(ANOTHER_MACHINE_MAY.to_owned())
         }
+        HoldAction::Fix if evidence.outlasts_failed_release() => Some(FAILED_AGAIN.to_owned()),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code
@@ -296,19 +299,28 @@ pub fn lack_words() -> String {
     )
 }
 
+/// A release that shows a fault which stays.
+const FAILED_AGAIN: &str =
+    "a job with this cause was released and held again, and none has got past it since";
+
 /// States what this log shows that supports the rule for the hold code of a job.
 pub(super) fn rule_evidence_words(
     rule: &HoldRule,
     evidence: &HeldEvidence,
 ) -> impl Iterator<Item = String> + use<> {
-    let is_repeated = rule.expects_failure() && evidence.rule_key.is_repeated;
-    let repeated = "it was released several times, and held again for the same reason each time";
+    let failed = match evidence.rule_key.failed {
+        FailedReleases::OfJob => {
+            Some("it was released several times, and held again for the same reason each time")
+        }
+        FailedReleases::OfCluster => Some(FAILED_AGAIN),
+        FailedReleases::Unknown => None,
+    };
     let is_there_for_others = evidence.origin_state == OriginState::Works;
     let others =
         "other jobs got their files from the same directory or server before and after this hold";
     let words = [
         is_there_for_others.then_some(others),
-        is_repeated.then_some(repeated),
+        failed.filter(|_| rule.expects_failure()),
     ];
     words.into_iter().flatten().map(str::to_owned)
 }
@@ -604,7 +616,7 @@ mod tests {
             rule_key: RuleKey {
                 code: (12, 2),
                 named_fault: NamedFault::Unknown,
-                is_repeated: false,
+                failed: FailedReleases::Unknown,
             },
             odds: HeldOdds {
                 now: 0.4,
@@ -630,6 +642,7 @@ mod tests {
             has_cluster_succeeded: false,
             origin_reads: 0,
             awaits_outcome: false,
+            failed_again: false,
             failed_just_now: false,
             holds_for_code: 1,
             is_beyond_learned: false,

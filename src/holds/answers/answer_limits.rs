@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::named_fault::NamedFault;
-use super::past_hold::PastHold;
 use crate::training::{AnswerThreshold, wilson_bound};
 
 /// Quantile of the normal distribution for a one-sided 90 % bound.
@@ -42,7 +41,8 @@ pub(crate) struct SettledAnswer {
     pub(crate) is_success: bool,
 }
 
-/// An earlier answer of a rule that is known to be right or wrong.
+/// An earlier answer of a rule that is known to be right or wrong. Wrong is only what succeeded after a policy
+/// had released it: before a release by hand, a person may have made the repair that the rule asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRule {
     pub(crate) key: RuleKey,
@@ -87,19 +87,21 @@ pub struct RuleKey {
     pub code: (i32, i32),
     /// The fault that the hold reason names.
     pub named_fault: NamedFault,
-    /// True if the job was released several times before, and held again for the same reason.
-    pub is_repeated: bool,
+    /// What earlier releases have shown.
+    pub failed: FailedReleases,
 }
 
-impl RuleKey {
-    /// Returns the key of `hold`.
-    pub(crate) fn of(hold: &PastHold) -> RuleKey {
-        RuleKey {
-            code: (hold.code, hold.subcode),
-            named_fault: hold.named_fault,
-            is_repeated: hold.is_repeated(),
-        }
-    }
+/// The earlier releases that show a fault which stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailedReleases {
+    /// None is known, or others are.
+    Unknown,
+    /// For a request that was too low: a job of the cluster was released and held for it again, and none
+    /// has got past it since.
+    OfCluster,
+    /// The job was released several times, and held again for the same reason each time.
+    OfJob,
 }
 
 /// The earlier answers of one rule.
@@ -478,7 +480,7 @@ mod tests {
         RuleKey {
             code,
             named_fault: NamedFault::Unknown,
-            is_repeated: false,
+            failed: FailedReleases::Unknown,
         }
     }
 
@@ -511,7 +513,7 @@ mod tests {
         };
         assert_eq!(limits.rule(other_fault), None);
         let repeated = RuleKey {
-            is_repeated: true,
+            failed: FailedReleases::OfJob,
             ..key((13, 2))
         };
         assert_eq!(limits.rule(repeated), None);

@@ -64,6 +64,8 @@ struct DatedRelease {
 struct CauseIndex {
     groups: KeyGroups,
     held: GroupedList<i64>,
+    /// Times of holds of jobs that had just been released from a hold for the cause.
+    held_again: GroupedList<i64>,
     ended: GroupedList<i64>,
     outcomes: GroupedList<DatedOutcome>,
     /// For each outcome, the number of successes of its cause so far.
@@ -81,6 +83,8 @@ struct CauseIndex {
 pub(crate) struct KnownCause<'a> {
     /// Times of the holds.
     pub(crate) held: &'a [i64],
+    /// Time of the last hold of a job that had just been released from a hold for it.
+    pub(crate) last_held_again_ms: Option<i64>,
     /// Ends of the holds.
     pub(crate) ended: &'a [i64],
     /// Outcomes of the releases.
@@ -99,6 +103,12 @@ impl KnownCause<'_> {
         let last_failure = self.outcomes.iter().rfind(|outcome| !outcome.is_success());
         let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
         failed_ms.max(self.held.last().copied())
+    }
+
+    /// Returns true if a released job was held for the cause again since the last job that got past it.
+    pub(crate) fn failed_again(&self) -> bool {
+        let passed_ms = self.passes.last().map(|pass| pass.known_ms);
+        self.last_held_again_ms > passed_ms
     }
 }
 
@@ -184,12 +194,14 @@ impl<'a> HoldHistory<'a> {
         let group = index.groups.group(keys.get(kind));
         let until = |times_ms: &'_ [i64]| times_ms.partition_point(|&at_ms| at_ms <= time_ms);
         let (held, ended) = (index.held.of(group), index.ended.of(group));
+        let held_again = index.held_again.of(group);
         let (outcomes, passes) = (index.outcomes.of(group), index.passes.of(group));
         let decided = outcomes.partition_point(|outcome| outcome.decided_ms() <= time_ms);
         let known = |passes: &'_ [Pass]| passes.partition_point(|pass| pass.known_ms <= time_ms);
         let reads = index.reads.of(group);
         KnownCause {
             held: &held[..until(held)],
+            last_held_again_ms: held_again[..until(held_again)].last().copied(),
             ended: &ended[..until(ended)],
             outcomes: &outcomes[..decided],
             successes: &index.successes[index.outcomes.range(group)][..decided],
@@ -257,6 +269,7 @@ impl CauseIndex {
         let (groups, group_of) =
             KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
         let mut held = Vec::with_capacity(holds.len());
+        let mut held_again = Vec::new();
         let mut ended = Vec::with_capacity(holds.len());
         let mut outcomes = Vec::with_capacity(holds.len());
         let mut passes = Vec::new();
@@ -264,6 +277,9 @@ impl CauseIndex {
         let mut releases = Vec::new();
         for (hold, index) in holds.iter().zip(0..) {
             held.push((hold.hold_ms, index));
+            if is_held_again(holds, index as usize, kind) {
+                held_again.push((hold.hold_ms, index));
+            }
             ended.extend(hold.end_ms.map(|end_ms| (end_ms, index)));
             outcomes.extend(hold.outcome.map(|outcome| (outcome, index)));
             passes.extend(pass_of_hold(hold).map(|pass| (pass, index)));
@@ -294,6 +310,7 @@ impl CauseIndex {
         let outcomes = GroupedList::new(count, &group_of, &outcomes);
         CauseIndex {
             held: GroupedList::new(count, &group_of, &held),
+            held_again: GroupedList::new(count, &group_of, &held_again),
             ended: GroupedList::new(count, &group_of, &ended),
             successes: successes_so_far(&outcomes),
             outcomes,
@@ -323,6 +340,17 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
         job,
     });
     [Some(begun), released].into_iter().flatten()
+}
+
+/// Returns true if the job of hold `index` had just been released from a hold for the same cause of kind `kind`.
+fn is_held_again(holds: &[PastHold], index: usize, kind: CauseKind) -> bool {
+    let hold = &holds[index];
+    let Some(before) = index.checked_sub(1).map(|before| &holds[before]) else {
+        return false;
+    };
+    before.job == hold.job
+        && before.release_ms.is_some()
+        && before.causes.get(kind) == hold.causes.get(kind)
 }
 
 /// Returns the pass of the job of `hold`, if it got past the point of that hold.
@@ -356,5 +384,36 @@ fn pass_of_run(run: &InputRun) -> Pass {
         released_ms: run.read_ms,
         owner: run.owner,
         is_by_hand: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_stores::TestLog;
+
+    #[test]
+    fn cause_failed_again_until_a_job_gets_past_it() {
+        let mut log = TestLog::default();
+        log.add_held(7, 90);
+        // It is held again at 153 s, and the next one gets past the hold at 301 s.
+        log.add_released(7, 100, 150, false);
+        log.add_released(7, 110, 300, true);
+        log.add_held(7, 400);
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let failed_again = |kind, asked_s: i64| {
+            let keys = &history.holds[0].causes;
+            history
+                .known_cause(kind, keys, asked_s * 1000)
+                .failed_again()
+        };
+        let of_file = [120, 152, 153, 299, 320, 500];
+        let expected = [false, false, true, true, false, false];
+        assert_eq!(of_file.map(|s| failed_again(CauseKind::File, s)), expected);
+        assert!(
+            !failed_again(CauseKind::ClusterReason, 200),
+            "another cluster"
+        );
     }
 }

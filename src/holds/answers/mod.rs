@@ -25,7 +25,7 @@ mod thing_state;
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
 pub use answer_limits::{
-    AnswerLimits, LimitPair, RecoveryKey, RecoveryRecord, RuleKey, RuleRecord,
+    AnswerLimits, FailedReleases, LimitPair, RecoveryKey, RecoveryRecord, RuleKey, RuleRecord,
 };
 pub(crate) use answer_limits::{
     GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,

@@ -90,6 +90,13 @@ pub(crate) struct MomentLabel {
     way: ReleaseWay,
 }
 
+impl MomentLabel {
+    /// Returns true if nobody can have repaired the job before its release, because a policy released it.
+    pub(crate) fn is_unrepaired(&self) -> bool {
+        self.way == ReleaseWay::ByItself
+    }
+}
+
 /// Rows for the two questions about a hold.
 #[derive(Debug, Default)]
 pub(crate) struct TaughtRows {

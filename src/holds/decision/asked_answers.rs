@@ -10,7 +10,8 @@ use super::cause_evidence::ProbeCause;
 use super::held_answer::{HeldAnswer, held_answer};
 use super::held_evidence::{AllEvidence, GOOD_FOR, HeldEvidence, held_evidence};
 use crate::answers::{
-    AnswerLimits, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord, ThingState,
+    AnswerLimits, FailedReleases, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord,
+    ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -119,7 +120,7 @@ impl AskedAnswers {
         let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
         let is_by_age = evidence.outlasts_passing_faults()
             && evidence.agrees_with_rule()
-            && !evidence.rule_key.is_repeated;
+            && evidence.rule_key.failed == FailedReleases::Unknown;
         (is_certain && is_by_age).then(|| {
             let known = self.learned_age_words(held_for_ms);
             format!("{known}, and faults that pass are gone by then")
@@ -255,7 +256,7 @@ mod tests {
         let young = evidence(1, (13, 2));
         assert_eq!(certain(&young, AnswerFirmness::Firm), None);
         let mut repeated = old;
-        repeated.rule_key.is_repeated = true;
+        repeated.rule_key.failed = FailedReleases::OfJob;
         assert_eq!(certain(&repeated, AnswerFirmness::Firm), None);
         let of_request = evidence(0, (34, 102));
         assert_eq!(certain(&of_request, AnswerFirmness::Firm), None);

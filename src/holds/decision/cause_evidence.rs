@@ -24,13 +24,15 @@ pub(super) struct CauseEvidence {
     /// Highest odds now among them.
     pub(super) best_odds: f64,
     /// True if something was learned here about one of them.
-    is_learned: bool,
+    pub(super) is_learned: bool,
     /// The jobs that a probe releases.
     pub(super) probes: Vec<usize>,
     /// Decided outcomes of jobs that were held for it.
     pub(super) outcomes: usize,
     /// Time of the last failure for it, epoch ms; `None` if none is known.
     pub(super) last_failure_ms: Option<i64>,
+    /// True if a released job was held for it again, and none has got past it since.
+    pub(super) failed_again: bool,
     /// The state of the thing that failed, if an outcome is known.
     pub(super) state: Option<ThingState>,
 }
@@ -78,6 +80,7 @@ pub(super) fn cause_evidence(
         let hold = &history.holds[first];
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
+        cause.failed_again = known.failed_again();
         cause.last_failure_ms = known.last_failure_ms();
         cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);

@@ -5,7 +5,8 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
-    AnswerLimits, HeldOdds, LimitPair, OriginState, RecoveryKey, RecoveryRecord, RuleRecord,
+    AnswerLimits, FailedReleases, HeldOdds, LimitPair, OriginState, RecoveryKey, RecoveryRecord,
+    RuleRecord,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -69,6 +70,9 @@ pub(crate) fn held_answer(
             ..HeldAnswer::new(rule.action, firmness)
         };
     }
+    if evidence.outlasts_failed_release() {
+        return HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible));
+    }
     let answer = success_answer(evidence, limits, settings)
         .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds));
     answer_within_learned(answer, evidence)
@@ -91,8 +95,8 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor and not about this pool, where missing files may come back by themselves.
 /// Outcomes are known only for owners who release jobs, so the record alone makes no answer firm: the
-/// evidence in the log must agree, and where it did, no record may say that the rule was wrong. If the job
-/// itself failed again after several releases, the answer is firm unless such answers were wrong.
+/// evidence in the log must agree, and where it did, no record may say that the rule was wrong. If earlier
+/// releases have shown that the fault stays, the answer is firm unless such answers were wrong.
 fn rule_firmness(
     record: Option<&RuleRecord>,
     evidence: &HeldEvidence,
@@ -101,7 +105,7 @@ fn rule_firmness(
     let earned = record.map_or(AnswerFirmness::Probable, |record| {
         AnswerFirmness::earned(record.precision(), settings)
     });
-    let is_firm = if evidence.rule_key.is_repeated {
+    let is_firm = if evidence.rule_key.failed != FailedReleases::Unknown {
         record.is_none() || earned == AnswerFirmness::Firm
     } else {
         let agreed = record.and_then(RuleRecord::agreed_precision);
@@ -297,7 +301,7 @@ pub(super) mod tests {
         RuleKey {
             code: (13, 2),
             named_fault,
-            is_repeated: false,
+            failed: FailedReleases::Unknown,
         }
     }
 
@@ -353,6 +357,7 @@ pub(super) mod tests {
             cause: (0, 0),
             is_probe: true,
             awaits_outcome: false,
+            failed_again: false,
             failed_just_now: false,
             recovered: 0,
             started_in_cluster: 0,
@@ -860,7 +865,7 @@ pub(super) mod tests {
         let asked = evidence(0.1, 0.9);
         let repeated = HeldEvidence {
             rule_key: RuleKey {
-                is_repeated: true,
+                failed: FailedReleases::OfJob,
                 ..asked.rule_key
             },
             ..asked
@@ -877,6 +882,56 @@ pub(super) mod tests {
             assert_eq!(firmness(Some(rule_record(93))), FIRM);
             assert_eq!(firmness(Some(rule_record(80))), PROBABLE);
             assert_eq!(firmness(Some(rule_record(50))), POSSIBLE);
+        }
+    }
+
+    #[test]
+    fn rule_of_a_request_is_firm_once_a_job_of_the_cluster_failed_again() {
+        let settings = TestConfig::load(&[]).advice;
+        let asked = |failed| HeldEvidence {
+            rule: code_rule(34, 102),
+            rule_key: RuleKey {
+                failed,
+                ..rule_key(NamedFault::Unknown)
+            },
+            ..evidence(0.4, 0.4)
+        };
+        let firmness = |failed, record: Option<RuleRecord>| {
+            Some(rule_firmness(record.as_ref(), &asked(failed), &settings))
+        };
+        assert_eq!(firmness(FailedReleases::Unknown, None), PROBABLE);
+        assert_eq!(firmness(FailedReleases::OfCluster, None), FIRM);
+        let often_wrong = Some(rule_record(80));
+        assert_eq!(firmness(FailedReleases::OfCluster, often_wrong), PROBABLE);
+    }
+
+    #[test]
+    fn output_that_was_missing_again_is_a_fault_of_the_job_once_others_have_passed() {
+        let old_after_failure = HeldEvidence {
+            rule_key: RuleKey {
+                code: (12, 2),
+                ..rule_key(NamedFault::Unknown)
+            },
+            failed_again: true,
+            held_for_cause: 12,
+            is_beyond_learned: true,
+            ..evidence(0.6, 0.7)
+        };
+        assert_eq!(answer(old_after_failure), (HoldAction::Fix, POSSIBLE));
+        let young = HeldEvidence {
+            is_beyond_learned: false,
+            ..old_after_failure
+        };
+        let without_a_failure = HeldEvidence {
+            failed_again: false,
+            ..old_after_failure
+        };
+        let of_input = HeldEvidence {
+            rule_key: rule_key(NamedFault::Unknown),
+            ..old_after_failure
+        };
+        for unsure in [young, without_a_failure, of_input] {
+            assert_eq!(answer(unsure), (HoldAction::Probe, None));
         }
     }
 

@@ -10,8 +10,9 @@ use super::cause_evidence::{
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
-    AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, OriginState, PROGRAM_NOT_STARTED,
-    PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState, is_plugin_transfer,
+    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, OriginState,
+    PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
+    is_plugin_transfer,
 };
 
 /// Probability of success from which on a job that is alone with its cause is released as a try.
@@ -85,6 +86,8 @@ pub struct HeldEvidence {
     pub origin_reads: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub awaits_outcome: bool,
+    /// True if a released job was held for the cause again, and none has got past it since.
+    pub failed_again: bool,
     /// True if a job failed for the cause so recently that a probe would hardly find another state.
     pub failed_just_now: bool,
     /// Holds of the job for the code and subcode, this one included.
@@ -125,6 +128,13 @@ impl HeldEvidence {
     pub(super) fn outlasts_passing_faults(&self) -> bool {
         let (code, subcode) = self.rule_key.code;
         self.is_beyond_learned && !is_plugin_transfer(code, subcode)
+    }
+
+    /// Returns true if the job has not written an output file, a released job of its cause has not done so again,
+    /// and the hold has lasted for longer than faults that pass.
+    pub fn outlasts_failed_release(&self) -> bool {
+        let (code, subcode) = self.rule_key.code;
+        is_missing_output(code, subcode) && self.failed_again && self.outlasts_passing_faults()
     }
 
     /// Returns the probability of success now: the odds, or the posterior mean of the chance of
@@ -239,11 +249,12 @@ impl EvidenceInputs<'_> {
         let is_taught = is_taught(history, hold, asked_ms);
         let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
         let started_in_cluster = started_in_cluster(hold, succeeded);
+        let rule = hold_rule(hold.code, hold.subcode, hold.named_fault);
         HeldEvidence {
             hold: index,
-            rule_key: RuleKey::of(hold),
+            rule_key: rule_key(hold, rule.as_ref(), cause),
             odds,
-            rule: hold_rule(hold.code, hold.subcode, hold.named_fault),
+            rule,
             has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
             origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
@@ -262,10 +273,29 @@ impl EvidenceInputs<'_> {
                 .map_or(reads_since, |state| state.reads_since.max(reads_since)),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
+            failed_again: cause.failed_again,
             failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
             holds_for_code: hold.earlier_for_code as usize + 1,
             is_beyond_learned: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
         }
+    }
+}
+
+/// Returns the key of the record of answers by `rule` about `hold`, which is for `cause`. The jobs of a cluster use
+/// about as much as each other, so that one failure shows that the request is too low for the others, too.
+fn rule_key(hold: &PastHold, rule: Option<&HoldRule>, cause: &CauseEvidence) -> RuleKey {
+    let is_of_request = rule.is_some_and(HoldRule::raises_request);
+    let failed = if hold.is_repeated() {
+        FailedReleases::OfJob
+    } else if is_of_request && cause.failed_again {
+        FailedReleases::OfCluster
+    } else {
+        FailedReleases::Unknown
+    };
+    RuleKey {
+        code: (hold.code, hold.subcode),
+        named_fault: hold.named_fault,
+        failed,
     }
 }
 
@@ -366,4 +396,31 @@ fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool 
         CauseKind::OwnerCode
     };
     decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes::code_rule;
+    use super::*;
+    use test_stores::TestLog;
+
+    #[test]
+    fn failure_of_another_job_counts_for_a_request_alone() {
+        let mut log = TestLog::default();
+        log.add_held(7, 90);
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let failed = |rule: Option<HoldRule>, failed_again| {
+            let cause = CauseEvidence {
+                failed_again,
+                ..CauseEvidence::default()
+            };
+            rule_key(&history.holds[0], rule.as_ref(), &cause).failed
+        };
+        let (request, missing_file) = (code_rule(34, 102), code_rule(13, 2));
+        assert_eq!(failed(request, true), FailedReleases::OfCluster);
+        assert_eq!(failed(request, false), FailedReleases::Unknown);
+        assert_eq!(failed(missing_file, true), FailedReleases::Unknown);
+        assert_eq!(failed(None, true), FailedReleases::Unknown);
+    }
 }

@@ -10,7 +10,7 @@ use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::answers::{
     AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
-    Prior, RuleKey, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
+    Prior, SettledAnswer, SettledRecord, SettledRelease, SettledRule, label_later,
 };
 use crate::config::AdviceConfig;
 use crate::decision::{
@@ -170,11 +170,14 @@ fn settled_record(
             continue;
         };
         if answer.is_by_rule {
-            record.rules.push(SettledRule {
-                key: RuleKey::of(hold),
-                agreed: answer.agrees_with_rule,
-                is_right,
-            });
+            let label = label_later(history, hold, known_ms);
+            if is_right || label.is_some_and(|label| label.is_unrepaired()) {
+                record.rules.push(SettledRule {
+                    key: answer.rule_key,
+                    agreed: answer.agrees_with_rule,
+                    is_right,
+                });
+            }
             continue;
         }
         match answer.action {
@@ -247,6 +250,7 @@ impl Asking<'_> {
             first_of_cause,
             held_for_cause: evidence.held_for_cause,
             is_probe: evidence.is_probe,
+            rule_key: evidence.rule_key,
             rule: evidence.rule.map(|rule| rule.action),
             is_by_rule,
             agrees_with_rule: evidence.agrees_with_rule(),
@@ -261,6 +265,7 @@ mod tests {
 
     use super::*;
     use crate::answers::HeldOdds;
+    use crate::rehearsal::rehearsed_answer::test_answer;
     use crate::rehearsal::{RehearsalTally, RehearsalTimes, SettledAnswers};
     use crate::test_config::TestConfig;
     use test_stores::{TestLog, log_with_outages};
@@ -317,6 +322,33 @@ mod tests {
                 RehearsalTally::new(&settled),
             )
         })
+    }
+
+    /// Returns how many answers by a rule, given before `log` released its first job, count as right and as wrong.
+    fn settled_rules(log: &TestLog) -> (usize, usize) {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let answer = RehearsedAnswer {
+            is_by_rule: true,
+            ..test_answer(HoldAction::Fix, None)
+        };
+        let settled = settled_record(&history, &[answer], 1_000_000);
+        let right = settled.rules.iter().filter(|rule| rule.is_right).count();
+        (right, settled.rules.len() - right)
+    }
+
+    #[test]
+    fn only_a_success_after_a_release_by_a_policy_shows_that_a_rule_was_wrong() {
+        let mut log = TestLog::default();
+        log.add_released(7, 1, 150, true);
+        assert_eq!(settled_rules(&log), (0, 1));
+        log.release_last_job_by_hand();
+        assert_eq!(settled_rules(&log), (0, 0), "perhaps it was repaired");
+
+        let mut log = TestLog::default();
+        log.add_released(7, 1, 150, false);
+        log.release_last_job_by_hand();
+        assert_eq!(settled_rules(&log), (1, 0));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{HeldOdds, RecoveryKey};
+#[cfg(test)]
+use crate::answers::{FailedReleases, NamedFault};
+use crate::answers::{HeldOdds, RecoveryKey, RuleKey};
 use crate::decision::{AnswerFirmness, HoldAction};
 
 /// An answer about one held job at one moment.
@@ -30,6 +32,8 @@ pub struct RehearsedAnswer {
     pub(crate) held_for_cause: usize,
     /// True if a probe of the cause releases this job.
     pub(crate) is_probe: bool,
+    /// The record in which answers of a rule for the hold count.
+    pub(crate) rule_key: RuleKey,
     /// The action of the rule for the hold code, if there is one.
     pub(crate) rule: Option<HoldAction>,
     /// True if that rule decided.
@@ -38,4 +42,36 @@ pub struct RehearsedAnswer {
     pub(crate) agrees_with_rule: bool,
     /// The record that a release counts in which follows because other jobs got past the cause.
     pub(crate) recovery: Option<RecoveryKey>,
+}
+
+/// Returns a probable answer about hold 0, asked at second 1.
+#[cfg(test)]
+pub(super) fn test_answer(action: HoldAction, stated: Option<f64>) -> RehearsedAnswer {
+    RehearsedAnswer {
+        moment: 0,
+        asked_ms: 1_000,
+        odds: HeldOdds {
+            now: 0.5,
+            uncalibrated: 0.5,
+            later: 0.5,
+            is_known_from_elsewhere: false,
+        },
+        stated,
+        action,
+        firmness: Some(AnswerFirmness::Probable),
+        holds: 1,
+        hold: 0,
+        first_of_cause: 0,
+        held_for_cause: 1,
+        is_probe: false,
+        rule_key: RuleKey {
+            code: (13, 2),
+            named_fault: NamedFault::Unknown,
+            failed: FailedReleases::Unknown,
+        },
+        rule: None,
+        is_by_rule: false,
+        agrees_with_rule: false,
+        recovery: None,
+    }
 }

@@ -280,42 +280,17 @@ fn add_kind(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::HeldOdds;
     use crate::rehearsal::KnownOutcome;
-
-    fn answer(action: HoldAction, stated: Option<f64>) -> RehearsedAnswer {
-        RehearsedAnswer {
-            moment: 0,
-            asked_ms: 1_000,
-            odds: HeldOdds {
-                now: 0.5,
-                uncalibrated: 0.5,
-                later: 0.5,
-                is_known_from_elsewhere: false,
-            },
-            stated,
-            action,
-            firmness: Some(AnswerFirmness::Probable),
-            holds: 1,
-            hold: 0,
-            first_of_cause: 0,
-            held_for_cause: 1,
-            is_probe: false,
-            rule: None,
-            is_by_rule: false,
-            agrees_with_rule: false,
-            recovery: None,
-        }
-    }
+    use crate::rehearsal::rehearsed_answer::test_answer;
 
     #[test]
     fn stated_probabilities_of_releases_are_compared_with_their_outcomes() {
         let answers = [
-            (answer(HoldAction::Release, Some(0.9)), Some(true)),
-            (answer(HoldAction::Release, Some(0.7)), Some(false)),
-            (answer(HoldAction::Release, Some(0.1)), None),
-            (answer(HoldAction::Release, None), Some(true)),
-            (answer(HoldAction::Fix, Some(0.2)), Some(true)),
+            (test_answer(HoldAction::Release, Some(0.9)), Some(true)),
+            (test_answer(HoldAction::Release, Some(0.7)), Some(false)),
+            (test_answer(HoldAction::Release, Some(0.1)), None),
+            (test_answer(HoldAction::Release, None), Some(true)),
+            (test_answer(HoldAction::Fix, Some(0.2)), Some(true)),
         ];
         let known = |succeeds_now| KnownOutcome {
             succeeds_now,
