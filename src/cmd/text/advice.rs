@@ -168,11 +168,15 @@ impl<'a> AdviceView<'a> {
             .iter()
             .filter_map(|one| one.good_until_ms)
             .min()?;
+        let is_over = self.now_ms.is_some_and(|now_ms| good_until < now_ms);
+        let next = if is_over {
+            "which is over: `--queue now` gives advice as of now"
+        } else {
+            "then ask again"
+        };
         let until = output::utc_time(good_until);
-        Some(PageLine::of(
-            LineColour::Dim,
-            format!("good until {until}, then ask again"),
-        ))
+        let line = format!("good until {until}, {next}");
+        Some(PageLine::of(LineColour::Dim, line))
     }
 
     fn counts_line(&self) -> String {
