@@ -132,6 +132,13 @@ fn run_learns_answers_and_advise_asks_them() {
     }
     assert!(asked.count() > 0, "{advice}");
 
+    // The log ended an hour ago.
+    let page = place.stdout("advise out --log EventLog.xz");
+    let is_over = "which is over: `--queue now` gives advice as of now";
+    assert!(page.contains(is_over), "{page}");
+    let page = place.stdout("advise out --log EventLog.xz --at 2026-11-21T02:20:00Z");
+    assert!(!page.contains(is_over), "{page}");
+
     // The model has learned from later events than those known at an earlier time, so it must not
     // answer there.
     let earlier = place.json("advise out --log EventLog.xz --at 2026-11-21T02:14:59Z --json");

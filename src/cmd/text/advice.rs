@@ -168,7 +168,8 @@ impl<'a> AdviceView<'a> {
             .iter()
             .filter_map(|one| one.good_until_ms)
             .min()?;
-        let is_over = self.now_ms.is_some_and(|now_ms| good_until < now_ms);
+        let is_as_of_log = self.basis.at_ms().is_none();
+        let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until < now_ms);
         let next = if is_over {
             "which is over: `--queue now` gives advice as of now"
         } else {

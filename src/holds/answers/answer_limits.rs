@@ -168,6 +168,11 @@ impl RecoveryRecord {
     pub fn precision(&self) -> f64 {
         self.successes as f64 / self.releases as f64
     }
+
+    /// The lower end of Wilson's one-sided 90 % interval for that share.
+    pub fn lower_precision(&self) -> f64 {
+        wilson_bound(self.precision(), self.releases as f64, Z)
+    }
 }
 
 /// Limits for all kinds of answers.

@@ -201,15 +201,21 @@ fn success_answer(
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Returns true if a release because other jobs got past the cause is firm. No record of such releases
-/// may contradict it.
+/// Returns true if a release because other jobs got past the cause is firm: these show that the fault is gone,
+/// and no record of such releases contradicts it, or the record alone is good enough.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
     settings: &AdviceConfig,
 ) -> bool {
-    let is_contradicted = record.is_some_and(|record| record.precision() < settings.precision);
-    evidence.recovered >= RECOVERED_WITHOUT_ODDS && is_fault_gone(evidence) && !is_contradicted
+    if evidence.recovered < RECOVERED_WITHOUT_ODDS || evidence.may_need_repair() {
+        return false;
+    }
+    if evidence.has_cluster_succeeded {
+        record.is_none_or(|record| record.precision() >= settings.precision)
+    } else {
+        record.is_some_and(|record| record.lower_precision() >= settings.precision)
+    }
 }
 
 /// Returns true if outcomes of other jobs show enough about this one for a firm release. Another job of
@@ -424,7 +430,9 @@ pub(super) mod tests {
             has_cluster_succeeded: false,
             ..recovered
         };
-        assert_eq!(firmness(alone, Some(20)), PROBABLE, "another fault");
+        assert_eq!(firmness(alone, None), PROBABLE, "perhaps another fault");
+        assert_eq!(firmness(alone, Some(19)), PROBABLE);
+        assert_eq!(firmness(alone, Some(20)), FIRM, "others had none");
 
         let repaired = HeldEvidence {
             is_perhaps_repaired: true,
