@@ -299,7 +299,7 @@ pub fn lack_words() -> String {
     )
 }
 
-/// A release that shows a fault which stays.
+/// A failed release, which shows that the fault of other jobs with this cause stays, too.
 const FAILED_AGAIN: &str =
     "a job with this cause was released and held again, and none has got past it since";
 

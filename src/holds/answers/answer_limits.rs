@@ -41,8 +41,8 @@ pub(crate) struct SettledAnswer {
     pub(crate) is_success: bool,
 }
 
-/// An earlier answer of a rule that is known to be right or wrong. Wrong is only what succeeded after a policy
-/// had released it: before a release by hand, a person may have made the repair that the rule asks for.
+/// An earlier answer of a rule that is known to be right or wrong. It is wrong only if the job succeeded after a
+/// policy had released it. Before a release by hand, a person may have made the repair that the rule asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRule {
     pub(crate) key: RuleKey,
@@ -87,15 +87,15 @@ pub struct RuleKey {
     pub code: (i32, i32),
     /// The fault that the hold reason names.
     pub named_fault: NamedFault,
-    /// What earlier releases have shown.
+    /// The earlier releases that failed.
     pub failed: FailedReleases,
 }
 
-/// The earlier releases that show a fault which stays.
+/// What earlier releases have shown about a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedReleases {
-    /// None is known, or others are.
+    /// They have not shown that it stays.
     Unknown,
     /// For a request that was too low: a job of the cluster was released and held for it again, and none
     /// has got past it since.

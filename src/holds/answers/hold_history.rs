@@ -83,8 +83,6 @@ struct CauseIndex {
 pub(crate) struct KnownCause<'a> {
     /// Times of the holds.
     pub(crate) held: &'a [i64],
-    /// Time of the last hold of a job that had just been released from a hold for it.
-    pub(crate) last_held_again_ms: Option<i64>,
     /// Ends of the holds.
     pub(crate) ended: &'a [i64],
     /// Outcomes of the releases.
@@ -103,12 +101,6 @@ impl KnownCause<'_> {
         let last_failure = self.outcomes.iter().rfind(|outcome| !outcome.is_success());
         let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
         failed_ms.max(self.held.last().copied())
-    }
-
-    /// Returns true if a released job was held for the cause again since the last job that got past it.
-    pub(crate) fn failed_again(&self) -> bool {
-        let passed_ms = self.passes.last().map(|pass| pass.known_ms);
-        self.last_held_again_ms > passed_ms
     }
 }
 
@@ -194,14 +186,12 @@ impl<'a> HoldHistory<'a> {
         let group = index.groups.group(keys.get(kind));
         let until = |times_ms: &'_ [i64]| times_ms.partition_point(|&at_ms| at_ms <= time_ms);
         let (held, ended) = (index.held.of(group), index.ended.of(group));
-        let held_again = index.held_again.of(group);
         let (outcomes, passes) = (index.outcomes.of(group), index.passes.of(group));
         let decided = outcomes.partition_point(|outcome| outcome.decided_ms() <= time_ms);
         let known = |passes: &'_ [Pass]| passes.partition_point(|pass| pass.known_ms <= time_ms);
         let reads = index.reads.of(group);
         KnownCause {
             held: &held[..until(held)],
-            last_held_again_ms: held_again[..until(held_again)].last().copied(),
             ended: &ended[..until(ended)],
             outcomes: &outcomes[..decided],
             successes: &index.successes[index.outcomes.range(group)][..decided],
@@ -226,6 +216,18 @@ impl<'a> HoldHistory<'a> {
         recent
             .take_while(|release| time_ms - release.released_ms <= within_ms)
             .any(|release| release.known_ms > time_ms)
+    }
+
+    /// Returns true if it was known at `time_ms` that a released job had been held again for the cause of kind
+    /// `kind`, and that no job had got past the cause since.
+    pub(crate) fn failed_again(&self, kind: CauseKind, keys: &CauseKeys, time_ms: i64) -> bool {
+        let index = &self.causes[kind as usize];
+        let held_again = index.held_again.of(index.groups.group(keys.get(kind)));
+        let until = held_again.partition_point(|&held_ms| held_ms <= time_ms);
+        let last_held_ms = held_again[..until].last().copied();
+
+        let passes = self.known_cause(kind, keys, time_ms).passes;
+        last_held_ms > passes.last().map(|pass| pass.known_ms)
     }
 
     /// Returns the state of the directory or server that `hold` names when it began, as known at `asked_ms`,
@@ -404,9 +406,7 @@ mod tests {
         let history = HoldHistory::new(&store);
         let failed_again = |kind, asked_s: i64| {
             let keys = &history.holds[0].causes;
-            history
-                .known_cause(kind, keys, asked_s * 1000)
-                .failed_again()
+            history.failed_again(kind, keys, asked_s * 1000)
         };
         let of_file = [120, 152, 153, 299, 320, 500];
         let expected = [false, false, true, true, false, false];

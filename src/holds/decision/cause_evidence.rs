@@ -80,7 +80,7 @@ pub(super) fn cause_evidence(
         let hold = &history.holds[first];
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
-        cause.failed_again = known.failed_again();
+        cause.failed_again = history.failed_again(kind, &hold.causes, asked_ms);
         cause.last_failure_ms = known.last_failure_ms();
         cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);

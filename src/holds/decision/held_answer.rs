@@ -914,7 +914,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn output_that_was_missing_again_is_a_fault_of_the_job_once_others_have_passed() {
+    fn output_that_is_missing_again_after_a_release_needs_a_repair_once_the_hold_is_old() {
         let old_after_failure = HeldEvidence {
             rule_key: RuleKey {
                 code: (12, 2),

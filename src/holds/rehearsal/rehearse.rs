@@ -170,8 +170,11 @@ fn settled_record(
             continue;
         };
         if answer.is_by_rule {
-            let label = label_later(history, hold, known_ms);
-            if is_right || label.is_some_and(|label| label.is_unrepaired()) {
+            let is_unrepaired = || {
+                let label = label_later(history, hold, known_ms);
+                label.is_some_and(|label| label.is_unrepaired())
+            };
+            if is_right || is_unrepaired() {
                 record.rules.push(SettledRule {
                     key: answer.rule_key,
                     agreed: answer.agrees_with_rule,
