@@ -676,6 +676,27 @@ mod tests {
         };
         assert_eq!(others_words(&missing_input).as_deref(), Some(BY_HAND));
 
+        let of_request = HeldEvidence {
+            rule_key: RuleKey {
+                failed: FailedReleases::OfCluster,
+                ..evidence.rule_key
+            },
+            ..evidence
+        };
+        let rule = code_rule(34, 102).expect("a rule");
+        let words = |evidence: &HeldEvidence| -> Vec<String> {
+            rule_evidence_words(&rule, evidence).collect()
+        };
+        assert_eq!(words(&of_request), [FAILED_AGAIN]);
+        assert!(words(&evidence).is_empty());
+        let of_output = HeldEvidence {
+            failed_again: true,
+            is_beyond_learned: true,
+            ..evidence
+        };
+        let of_output = answer_reasons(HoldAction::Fix, &of_output, &AnswerNotes::default());
+        assert_eq!(of_output[0], FAILED_AGAIN);
+
         let reasons =
             |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");
         let odds =
