@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::cause_words::{cause_words, without_numbers};
+use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
 use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
@@ -31,8 +31,8 @@ pub struct CauseGroup<'a> {
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// Short description of the cause, from the reason of the latest hold, or else from the hold
-    /// code.
+    /// Short description of the cause, from the hold reasons, or else from the hold code. `#` stands for
+    /// numbers that differ between the jobs.
     pub words: String,
     /// The ids of the jobs.
     pub jobs: Vec<JobId>,
@@ -185,6 +185,13 @@ pub fn shown_cause(advice: &JobAdvice) -> String {
     }
 }
 
+/// Describes the cause of `jobs`, whose words are the same but for their numbers.
+fn shared_words(jobs: &[&JobAdvice]) -> String {
+    let words = jobs.iter().map(|advice| shown_cause(advice));
+    let shared = words.reduce(|shared, words| with_shared_numbers(&shared, &words));
+    shared.unwrap_or_default()
+}
+
 /// Describes the hold code in few words.
 fn code_words(advice: &JobAdvice) -> String {
     let words = match (advice.hold_code, advice.hold_subcode) {
@@ -246,7 +253,6 @@ fn group_of<'a>(
     names_access_point: bool,
 ) -> CauseGroup<'a> {
     let first = jobs[0];
-    let last_held = jobs.iter().max_by_key(|advice| advice.held_since_ms);
     let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
     let since = jobs.iter().map(|advice| advice.held_since_ms);
     let odds = jobs.iter().filter_map(|advice| advice.probability);
@@ -276,7 +282,7 @@ fn group_of<'a>(
         firmness: first.firmness,
         hold_code: first.hold_code,
         hold_subcode: first.hold_subcode,
-        words: last_held.map_or(String::new(), |advice| shown_cause(advice)),
+        words: shared_words(jobs),
         jobs: jobs.iter().map(|advice| advice.job).collect(),
         clusters: clusters.len(),
         owners: jobs
@@ -455,6 +461,24 @@ mod tests {
         let groups = groups_of(&advice);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
+    }
+
+    #[test]
+    fn group_of_several_missing_files_names_none_of_them() {
+        let mut advice = two_held_jobs();
+        let mut words_of = |files: [&str; 2]| {
+            for (one, file) in advice.iter_mut().zip(files) {
+                let error = "(errno 2) No such file or directory";
+                one.reason = Some(format!("reading from file {file}: {error}").as_str().into());
+            }
+            let groups = groups_of(&advice);
+            assert_eq!(groups.len(), 1);
+            groups[0].words.clone()
+        };
+        let one_file = words_of(["/in/7/part1.dat", "/in/7/part1.dat"]);
+        assert_eq!(one_file, "/in/7/part1.dat is missing");
+        let two_files = words_of(["/in/7/part1.dat", "/in/7/part18.dat"]);
+        assert_eq!(two_files, "/in/7/part#.dat is missing");
     }
 
     #[test]

@@ -171,9 +171,42 @@ pub(super) fn without_numbers(words: &str) -> String {
     common
 }
 
+/// Returns `words` with `#` for each number that differs in `others`, which has the same words but for its
+/// numbers: two missing files do not have the name of one.
+pub(super) fn with_shared_numbers(words: &str, others: &str) -> String {
+    let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'#';
+    let pieces = |text: &str| -> Vec<String> {
+        let alike = text
+            .as_bytes()
+            .chunk_by(|left, right| is_number(left) == is_number(right));
+        alike
+            .map(|piece| String::from_utf8_lossy(piece).into_owned())
+            .collect()
+    };
+    let pairs = pieces(words).into_iter().zip(pieces(others));
+    pairs
+        .map(|(piece, other)| {
+            if piece == other {
+                piece
+            } else {
+                "#".to_owned()
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_differ_are_left_out() {
+        let file = |part: u32| format!("404 Not Found: http://fs1/größe/part{part}.dat");
+        let shared = with_shared_numbers(&file(17), &file(8));
+        assert_eq!(shared, "404 Not Found: http://fs1/größe/part#.dat");
+        assert_eq!(with_shared_numbers(&shared, &file(123)), shared);
+        assert_eq!(with_shared_numbers(&file(8), &file(8)), file(8));
+    }
 
     #[test]
     fn cause_words_keep_the_file_and_the_error() {

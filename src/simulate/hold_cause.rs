@@ -58,6 +58,11 @@ impl HoldCause {
         HoldCause::BadHost,
     ];
 
+    /// Returns true if a file of the access point is missing until a person supplies it.
+    pub(super) fn is_missing_file(self) -> bool {
+        matches!(self, HoldCause::MissingInput | HoldCause::MissingExecutable)
+    }
+
     /// The cause's name in truth files, such as `missing-input`.
     pub fn name(self) -> String {
         let pieces = format!("{self:?}");

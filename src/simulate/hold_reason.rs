@@ -1,7 +1,7 @@
 //! Formats hold reasons with the wording of HTCondor and its transfer plugins.
 
 use super::hold_cause::HoldCause;
-use super::pool::{HostFault, PoolHost, PoolSite, SCHEDD, SharedData, SimulatedPool};
+use super::pool::{HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool, shared_name};
 use super::pool_user::PoolUser;
 use super::submissions::JobCluster;
 use htcondor_eventlog::HoldCode;
@@ -17,6 +17,8 @@ pub(super) struct HoldContext<'a> {
     pub(super) slot: &'a str,
     pub(super) proc: u32,
     pub(super) request_memory_mb: u32,
+    /// True if the URL of the job's input was wrong when it was submitted.
+    pub(super) has_wrong_url: bool,
     /// A random number that selects between equivalent wordings.
     pub(super) variant: u32,
 }
@@ -55,11 +57,10 @@ impl HoldContext<'_> {
         match cause {
             HoldCause::Person => format!("via condor_hold (by user {name})"),
             HoldCause::MissingInput => {
-                self.missing_input(&format!("/home/{name}/in/{}", self.cluster.file))
+                self.missing_input(&self.cluster.home_file(self.proc))
             }
             HoldCause::MountOutage => {
-                let mount = shared_name(&self.pool.mounts, self.user.mount, "project");
-                self.missing_input(&format!("/project/{mount}/{}", self.cluster.file))
+                self.missing_input(&self.cluster.mount_file(self.pool, self.user))
             }
             HoldCause::WrongUrl => self.plugin_error("input", self.no_such_object()),
             HoldCause::InputOutage | HoldCause::InputGlitch => {
@@ -69,7 +70,8 @@ impl HoldContext<'_> {
                 self.plugin_error("output", self.outage())
             }
             HoldCause::MissingExecutable => {
-                self.failed_to_execute(&format!("/home/{name}/{directory}/run.sh"))
+                let (home, id) = (&self.cluster.iwd, self.cluster.id);
+                self.failed_to_execute(&format!("{home}/{directory}/{id}/run.sh"))
             }
             HoldCause::Site => self.failed_to_execute("/usr/bin/singularity"),
             HoldCause::BadHost => self.bad_host(),
@@ -128,20 +130,23 @@ impl HoldContext<'_> {
     /// Formats an error of the transfer plugin. It names the URL, and the cache that the plugin
     /// contacted.
     fn plugin_error(&self, direction: &str, error: (u32, &str)) -> String {
-        let place = if direction == "input" {
+        let is_input = direction == "input";
+        let place = if is_input {
             self.user.input
         } else {
             self.user.output
         };
         let origin = shared_name(&self.pool.origins, place, "ospool/ap40");
+        let is_wrong = is_input && self.has_wrong_url;
+        let url = self.cluster.url(origin, self.user, self.proc, is_wrong);
         let (attempts, error) = error;
         let site = self.site.name;
         format!(
             "Transfer {direction} files failure at execution point {} using protocol osdf. Details: Pelican Client Error: \
              Attempt #{attempts}: from osdf-cache.{site}.example:8443: {error} (Version: 7.26.0; Site: {site}) ( URL file = \
-             osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero exit (1) from \
+             {url} )||FILETRANSFER:1:non-zero exit (1) from \
              /usr/libexec/condor/stash_plugin. |",
-            self.slot, self.user.name, self.cluster.directory, self.proc
+            self.slot
         )
     }
 
@@ -177,9 +182,4 @@ impl HoldContext<'_> {
              {limit_mb} megabytes.  Consider resubmitting with a higher request_memory."
         )
     }
-}
-
-/// Returns the name of a shared data source, or `otherwise` for a user without one.
-fn shared_name<'a>(places: &'a [SharedData], place: Option<usize>, otherwise: &'a str) -> &'a str {
-    place.map_or(otherwise, |place| places[place].name)
 }

@@ -11,7 +11,7 @@ use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::PoolUser;
 use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseDecider};
-use super::run_chances::{DataOutages, JobCondition, RunOutcome, repair_chance, success_at_hold};
+use super::run_chances::{DataOutages, JobCondition, PossibleRepair, RunOutcome, success_at_hold};
 use super::submissions::JobCluster;
 use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
 use super::unmended::unmended_changes;
@@ -55,6 +55,10 @@ pub(super) struct SimulatedJob<'a> {
     /// Time for which the outages in `state` were looked up, epoch ms.
     pub(super) checked_ms: i64,
     pub(super) request_memory_mb: u32,
+    /// Value of `TransferInput` in the job's ad; `None` if the log does not have it.
+    pub(super) transfer_input: Option<Arc<str>>,
+    /// True if the URL of the input was wrong when the job was submitted.
+    pub(super) has_wrong_url: bool,
     pub(super) runs: bool,
     /// Slot of the run that ended last.
     pub(super) last_slot: Option<PoolSlot>,
@@ -75,6 +79,10 @@ impl<'a> SimulatedJob<'a> {
             .filter(|_| rng.random::<f64>() < cluster.faulty_share);
         let state = JobCondition {
             fault,
+            supplied_ms: cluster
+                .supply
+                .as_ref()
+                .and_then(|supply| supply.supplied_ms),
             memory: cluster.memory,
             reads_mount: cluster.reads_mount,
             down: DataOutages::default(),
@@ -94,6 +102,8 @@ impl<'a> SimulatedJob<'a> {
             state,
             checked_ms: 0,
             request_memory_mb: cluster.request_memory_mb,
+            transfer_input: transfer_input(pool, cluster, proc, fault),
+            has_wrong_url: fault == Some(HoldCause::WrongUrl),
             runs: false,
             last_slot: None,
             total_user_s: 0,
@@ -200,12 +210,14 @@ impl<'a> SimulatedJob<'a> {
         let decider = self.user.release.release_decider(self.state.holds, code.0);
         self.check_condition(hold_ms, hold_ms);
         let grown = self.with_grown_request(cause);
-        let p_hold = success_at_hold(&grown, cause, decider, hold_ms, self.pool, self.user);
+        let repair = PossibleRepair::new(&grown, cause, decider, self.cluster, self.user);
+        let p_hold = success_at_hold(&grown, &repair, hold_ms, self.pool, self.user);
 
         let at = self.record_hold(cause, p_hold, grown.is_permanent());
 
         let quantile = self.rng.random();
-        self.now_ms += self.user.release.delay_ms(decider, hold_ms, quantile);
+        let usual_ms = hold_ms + self.user.release.delay_ms(decider, hold_ms, quantile);
+        self.now_ms = repair.due_ms(hold_ms).unwrap_or(usual_ms);
         let end = self.draw_hold_end(cause, decider, p_hold);
         let end_ms = if end == HoldEnd::Forgotten {
             self.pool.end_ms
@@ -219,12 +231,13 @@ impl<'a> SimulatedJob<'a> {
             return None;
         }
 
-        let repair_probability = repair_chance(self.user, decider, cause);
         self.state = grown;
-        self.draw_repair(cause, repair_probability);
+        self.draw_repair(&repair);
         self.check_condition(self.now_ms, self.now_ms);
 
-        self.record_release(at, cause, grown, repair_probability);
+        let repaired = repair.chance(hold_ms, self.now_ms);
+        let after_repair = grown.after_repair(repair.cause);
+        self.record_release(at, grown, after_repair, repaired);
         self.push(TracedEvent::Released(self.release_reason(decider)));
         Some(at)
     }
@@ -255,11 +268,11 @@ impl<'a> SimulatedJob<'a> {
         self.traces.cycles.len() - 1
     }
 
-    /// Repairs the cause of a hold with a probability of `repair_probability`. The log does not
-    /// show the repair, except for a memory request that grows with it.
-    fn draw_repair(&mut self, cause: HoldCause, repair_probability: f64) {
-        if self.rng.random::<f64>() < repair_probability {
-            self.state = self.state.after_repair(cause);
+    /// Draws whether the release comes with the repair of this one job. The log does not show the
+    /// repair, except for a memory request that grows with it.
+    fn draw_repair(&mut self, repair: &PossibleRepair<'_>) {
+        if self.rng.random::<f64>() < repair.with_release {
+            self.state = self.state.after_repair(repair.cause);
         }
 
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
@@ -267,23 +280,23 @@ impl<'a> SimulatedJob<'a> {
     }
 
     /// Records the truth about a release that happens now, of the hold with index `at` in
-    /// `traces.cycles`. Without a repair, the job is in the state `unrepaired`.
+    /// `traces.cycles`. With the probability `repaired`, the job is in the state `after_repair`, or else
+    /// in the state `as_is`.
     fn record_release(
         &mut self,
         at: usize,
-        cause: HoldCause,
-        unrepaired: JobCondition,
-        repair_probability: f64,
+        as_is: JobCondition,
+        after_repair: JobCondition,
+        repaired: f64,
     ) {
-        let as_is = self.success_now(unrepaired);
-        let after_repair = self.success_now(unrepaired.after_repair(cause));
+        let as_is = self.success_now(as_is);
+        let after_repair = self.success_now(after_repair);
 
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = whole_second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
-        truth.p_release_unseen_repair =
-            Some(repair_probability * after_repair + (1.0 - repair_probability) * as_is);
+        truth.p_release_unseen_repair = Some(repaired * after_repair + (1.0 - repaired) * as_is);
     }
 
     /// Returns the probability of success in `state`, with the present outages.
@@ -371,10 +384,24 @@ impl<'a> SimulatedJob<'a> {
             proc: self.proc,
             order: self.order,
             request_memory_mb: self.request_memory_mb,
+            transfer_input: self.transfer_input.clone(),
             holds: self.state.holds,
             runs: self.runs,
             last_slot: self.last_slot,
             what,
         });
     }
+}
+
+/// Returns the input files that the ad of a job with the permanent fault `fault` lists; `None` for DAGMan's own
+/// job, and if the access point does not log them.
+fn transfer_input(
+    pool: &SimulatedPool,
+    cluster: &JobCluster,
+    proc: u32,
+    fault: Option<HoldCause>,
+) -> Option<Arc<str>> {
+    let is_listed = pool.lists_inputs && !cluster.is_dagman;
+    let user = &pool.users[cluster.user];
+    is_listed.then(|| Arc::from(cluster.transfer_input(pool, user, proc, fault)))
 }

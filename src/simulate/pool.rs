@@ -56,6 +56,8 @@ pub(super) struct SimulatedPool {
     /// Probability that a run fails because of a fault of its site.
     pub(super) site_fault: f64,
     pub(super) bad_hosts: BadHosts,
+    /// True if the log has the input files of jobs, as at half of all access points.
+    pub(super) lists_inputs: bool,
 }
 
 /// A data source or destination that many jobs share.
@@ -63,6 +65,15 @@ pub(super) struct SimulatedPool {
 pub(super) struct SharedData {
     pub(super) name: &'static str,
     pub(super) outages: OutageTimes,
+}
+
+/// Returns the name of a shared data source, or `otherwise` for a user without one.
+pub(super) fn shared_name<'a>(
+    places: &'a [SharedData],
+    place: Option<usize>,
+    otherwise: &'a str,
+) -> &'a str {
+    place.map_or(otherwise, |place| places[place].name)
 }
 
 /// A site that runs jobs.
@@ -133,6 +144,7 @@ impl SimulatedPool {
             origins,
             mounts,
             site_fault,
+            lists_inputs: generator(settings.seed, "listed inputs", &[]).random(),
         }
     }
 

@@ -13,6 +13,8 @@ const HAND_DELAY_RATIO: f64 = 10.0;
 /// Working hours, UTC.
 const OFFICE_FROM_H: i64 = 13;
 const OFFICE_TO_H: i64 = 24;
+/// Number of quantiles over which the distribution of the delay is averaged.
+pub(super) const DELAY_QUANTILES: usize = 32;
 /// `NumHolds` up to which `PeriodicRelease` releases a job. Its rule is `NumHolds <= 4`.
 pub(super) const MAX_AUTOMATIC_RELEASES: u32 = 4;
 
@@ -90,6 +92,18 @@ impl ReleaseHabit {
         } else {
             ReleaseDecider::ByHand
         }
+    }
+
+    /// Returns equally probable delays between a hold and its release, ms.
+    pub(super) fn delays_ms(
+        &self,
+        decider: ReleaseDecider,
+        hold_ms: i64,
+    ) -> [i64; DELAY_QUANTILES] {
+        std::array::from_fn(|at| {
+            let quantile = (at as f64 + 0.5) / DELAY_QUANTILES as f64;
+            self.delay_ms(decider, hold_ms, quantile)
+        })
     }
 
     /// Returns the `quantile` of the delay between a hold and its release, ms.

@@ -9,7 +9,7 @@ use super::hold_cause::HoldCause;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RepairHabit {
     /// Missing files.
-    files: f64,
+    pub(super) files: f64,
     /// Wrong URLs.
     addresses: f64,
     /// Programs that do not write the declared output.
@@ -35,7 +35,7 @@ impl RepairHabit {
     /// never fixed.
     pub(super) fn chance(&self, cause: HoldCause) -> f64 {
         match cause {
-            HoldCause::MissingInput | HoldCause::MissingExecutable => self.files,
+            _ if cause.is_missing_file() => self.files,
             HoldCause::WrongUrl => self.addresses,
             HoldCause::MissingOutput => self.programs,
             HoldCause::Memory => self.memory,

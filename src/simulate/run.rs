@@ -219,6 +219,7 @@ impl SimulatedJob<'_> {
             slot: &slot,
             proc: self.proc,
             request_memory_mb: self.request_memory_mb,
+            has_wrong_url: self.has_wrong_url,
             variant: self.rng.random(),
         };
         let (code, reason): (HoldCode, Arc<str>) =

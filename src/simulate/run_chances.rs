@@ -4,11 +4,13 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::bad_hosts::{bad_host_failure_probability, expected_share_after};
+use super::file_supply::{FileSupply, RELEASE_AFTER_SUPPLY_MS};
 use super::hold_cause::HoldCause;
 use super::outages::{OutageLaw, OutageTimes};
 use super::pool::{MOUNT_OUTAGES, ORIGIN_OUTAGES, SimulatedPool};
 use super::pool_user::PoolUser;
-use super::release_habit::ReleaseDecider;
+use super::release_habit::{DELAY_QUANTILES, ReleaseDecider};
+use super::submissions::JobCluster;
 
 /// Share of transfers that fail while an origin is down.
 const OUTAGE_FAILURE_RATE: f64 = 0.85;
@@ -24,8 +26,6 @@ const OVERRUN_PROBABILITY: f64 = 0.0002;
 const POLICY_REMOVAL_PROBABILITY: f64 = 0.002;
 /// Probability that a user's `periodic_remove` removes a job during a run, from the third hold on.
 const PERIODIC_REMOVE_PROBABILITY: f64 = 0.3;
-/// Number of quantiles over which the distribution of the release delay is averaged.
-const QUANTILES: u32 = 32;
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub(super) struct DataOutages {
 pub(super) struct JobCondition {
     /// A fault that makes every run fail with a hold.
     pub(super) fault: Option<HoldCause>,
+    /// Time at which the fault is repaired for all jobs of the cluster, epoch ms; `None` if it never is.
+    pub(super) supplied_ms: Option<i64>,
     /// Mean memory need, relative to the request.
     pub(super) memory: f64,
     /// True if the job reads from its user's shared file system.
@@ -170,7 +172,7 @@ impl JobCondition {
     }
 
     /// Returns the condition with the outages at the times when input is fetched and when output is
-    /// sent, and with the bad hosts at the former.
+    /// sent, and with the bad hosts and the missing file at the former.
     pub(super) fn with_resources_at(
         &self,
         input_ms: i64,
@@ -182,7 +184,9 @@ impl JobCondition {
         let is_down = |outages: Option<&OutageTimes>, time_ms| {
             outages.is_some_and(|outages| outages.is_down(time_ms))
         };
+        let is_supplied = self.supplied_ms.is_some_and(|at_ms| at_ms <= input_ms);
         JobCondition {
+            fault: self.fault.filter(|_| !is_supplied),
             down: DataOutages {
                 input: is_down(input, input_ms),
                 output: is_down(output, output_ms),
@@ -193,8 +197,8 @@ impl JobCondition {
         }
     }
 
-    /// Lists the times at which a resource of the job fails or recovers, or at which the share of
-    /// bad hosts changes: after `after_ms` and up to `until_ms`, in no order.
+    /// Lists the times at which a resource of the job fails or recovers, at which its file is supplied, or at
+    /// which the share of bad hosts changes: after `after_ms` and up to `until_ms`, in no order.
     pub(super) fn switches_ms<'a>(
         &self,
         after_ms: i64,
@@ -208,6 +212,10 @@ impl JobCondition {
             .flat_map(move |outages| outages.switches_between(after_ms, until_ms))
             .copied()
             .chain(pool.bad_hosts.changes_between(after_ms, until_ms))
+            .chain(
+                self.supplied_ms
+                    .filter(|at_ms| (after_ms + 1..=until_ms).contains(at_ms)),
+            )
     }
 
     /// The outages of the origins of the job's input and output, and of its shared file system.
@@ -247,13 +255,113 @@ impl JobCondition {
     }
 }
 
-/// Returns the probability that a release by `decider` comes with a repair of `cause`.
-pub(super) fn repair_chance(user: &PoolUser, decider: ReleaseDecider, cause: HoldCause) -> f64 {
-    if decider == ReleaseDecider::ByHand {
-        user.repair.chance(cause)
-    } else {
-        0.0
+/// The repair of a held job that may come before its release.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PossibleRepair<'a> {
+    /// The repaired thing.
+    pub(super) cause: HoldCause,
+    /// Who releases the job.
+    decider: ReleaseDecider,
+    /// Probability that the release itself comes with the repair of this one job.
+    pub(super) with_release: f64,
+    /// The supply of the file that the job misses, if that is the repair.
+    supply: Option<&'a FileSupply>,
+}
+
+impl<'a> PossibleRepair<'a> {
+    /// Returns the repair of a job of `cluster` in `state`, which is held for `cause`, before a release by
+    /// `decider`.
+    pub(super) fn new(
+        state: &JobCondition,
+        cause: HoldCause,
+        decider: ReleaseDecider,
+        cluster: &'a JobCluster,
+        user: &PoolUser,
+    ) -> PossibleRepair<'a> {
+        let supply = cluster.supply.as_ref();
+        if let (Some(fault), Some(_)) = (state.fault, supply) {
+            return PossibleRepair {
+                cause: fault,
+                decider,
+                with_release: 0.0,
+                supply,
+            };
+        }
+        let is_by_hand = decider == ReleaseDecider::ByHand;
+        PossibleRepair {
+            cause,
+            decider,
+            with_release: if is_by_hand {
+                user.repair.chance(cause)
+            } else {
+                0.0
+            },
+            supply: None,
+        }
     }
+
+    /// Returns the probability that a job that is held at `hold_ms` is repaired by its release at
+    /// `release_ms`. Whoever supplies a file releases the jobs by hand then, so only releases by a policy
+    /// come before.
+    pub(super) fn chance(&self, hold_ms: i64, release_ms: i64) -> f64 {
+        let Some(supply) = self.supply else {
+            return self.with_release;
+        };
+        match self.decider {
+            ReleaseDecider::Automatic => supply.chance(hold_ms, release_ms),
+            ReleaseDecider::ByHand => supply.chance(hold_ms, i64::MAX),
+        }
+    }
+
+    /// Returns the time at which the job, held at `hold_ms`, is due for a release by hand because its file
+    /// is there, epoch ms.
+    pub(super) fn due_ms(&self, hold_ms: i64) -> Option<i64> {
+        let supplied_ms = self.awaited()?.supplied_ms;
+        let pending = supplied_ms.filter(|at_ms| *at_ms > hold_ms);
+        pending.map(|at_ms| at_ms + RELEASE_AFTER_SUPPLY_MS)
+    }
+
+    /// The supply for which a release by hand waits.
+    fn awaited(&self) -> Option<&'a FileSupply> {
+        self.supply
+            .filter(|_| self.decider == ReleaseDecider::ByHand)
+    }
+
+    /// Lists the possible releases of a job of `user` that is held at `hold_ms`.
+    fn releases(&self, hold_ms: i64, user: &PoolUser) -> Vec<PossibleRelease> {
+        let mut releases = Vec::new();
+        let awaited = self.awaited();
+        if let Some(supply) = awaited {
+            let (times_ms, probability) = supply.times_after(hold_ms);
+            releases.extend(times_ms.map(|time_ms| PossibleRelease {
+                probability,
+                delay_ms: time_ms + RELEASE_AFTER_SUPPLY_MS - hold_ms,
+                repaired: 1.0,
+            }));
+        }
+
+        let supplied: f64 = releases.iter().map(|release| release.probability).sum();
+        let delays_ms = user.release.delays_ms(self.decider, hold_ms);
+        releases.extend(delays_ms.map(|delay_ms| PossibleRelease {
+            probability: (1.0 - supplied) / DELAY_QUANTILES as f64,
+            delay_ms,
+            repaired: match awaited {
+                Some(_) => 0.0,
+                None => self.chance(hold_ms, hold_ms + delay_ms),
+            },
+        }));
+        releases
+    }
+}
+
+/// A possible time of a release.
+#[derive(Debug, Clone, Copy)]
+struct PossibleRelease {
+    probability: f64,
+    /// Time since the hold, ms.
+    delay_ms: i64,
+    /// Probability that the job is repaired by then.
+    repaired: f64,
 }
 
 /// Returns the probability of success after a release, given the condition at the hold, while the
@@ -262,33 +370,25 @@ pub(super) fn repair_chance(user: &PoolUser, decider: ReleaseDecider, cause: Hol
 /// facts up to the hold. The probability is therefore also valid for jobs that are never released.
 pub(super) fn success_at_hold(
     state: &JobCondition,
-    cause: HoldCause,
-    decider: ReleaseDecider,
+    repair: &PossibleRepair<'_>,
     hold_ms: i64,
     pool: &SimulatedPool,
     user: &PoolUser,
 ) -> f64 {
-    let by_data = DataChances::new(
-        state,
-        repair_chance(user, decider, cause),
-        cause,
-        pool,
-        user,
-    );
-    let mut sum = 0.0;
-    for step in 0..QUANTILES {
-        let quantile = (f64::from(step) + 0.5) / f64::from(QUANTILES);
-        let delay_ms = user.release.delay_ms(decider, hold_ms, quantile);
-        let bad_share = expected_share_after(state.bad_share, delay_ms);
-        sum += (1.0 - bad_host_failure_probability(bad_share)) * by_data.mean(state, delay_ms);
-    }
-    sum / f64::from(QUANTILES)
+    let by_data = DataChances::new(state, repair.cause, pool, user);
+    let chances = repair.releases(hold_ms, user).into_iter().map(|release| {
+        let bad_share = expected_share_after(state.bad_share, release.delay_ms);
+        let is_sound = 1.0 - bad_host_failure_probability(bad_share);
+        release.probability * is_sound * by_data.mean(state, release.delay_ms, release.repaired)
+    });
+    chances.sum()
 }
 
 /// Probabilities of success for all combinations of data outages, without faulty hosts.
 struct DataChances {
-    /// Possible combinations of outages, each with the probability of success.
-    cases: Vec<(DataOutages, f64)>,
+    /// Possible combinations of outages, each with the probabilities of success as it is and after a
+    /// repair.
+    cases: Vec<(DataOutages, [f64; 2])>,
     has_input: bool,
     has_output: bool,
 }
@@ -296,7 +396,6 @@ struct DataChances {
 impl DataChances {
     fn new(
         state: &JobCondition,
-        repair_probability: f64,
         cause: HoldCause,
         pool: &SimulatedPool,
         user: &PoolUser,
@@ -324,10 +423,7 @@ impl DataChances {
             };
             let as_is = state.success_probability(pool, user);
             let after_repair = state.after_repair(cause).success_probability(pool, user);
-            cases.push((
-                down,
-                (1.0 - repair_probability) * as_is + repair_probability * after_repair,
-            ));
+            cases.push((down, [as_is, after_repair]));
         }
         DataChances {
             cases,
@@ -336,8 +432,9 @@ impl DataChances {
         }
     }
 
-    /// Averages over the possible outages `delay_ms` after `state`.
-    fn mean(&self, state: &JobCondition, delay_ms: i64) -> f64 {
+    /// Averages over the possible outages `delay_ms` after `state`, with the probability `repaired` of a
+    /// repair by then.
+    fn mean(&self, state: &JobCondition, delay_ms: i64, repaired: f64) -> f64 {
         let later = |exists: bool, law: OutageLaw, is_down| {
             if exists {
                 law.down_probability(is_down, delay_ms)
@@ -351,7 +448,8 @@ impl DataChances {
         let chance_of = |is_down, down: f64| if is_down { down } else { 1.0 - down };
 
         let mut sum = 0.0;
-        for (down, success) in &self.cases {
+        for (down, [as_is, after_repair]) in &self.cases {
+            let success = (1.0 - repaired) * as_is + repaired * after_repair;
             let chance = chance_of(down.input, input)
                 * chance_of(down.output, output)
                 * chance_of(down.mount, mount);

@@ -7,6 +7,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::batch_names::{BatchNaming, DagPosition};
+use super::file_supply::FileSupply;
 use super::hold_cause::HoldCause;
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
@@ -38,7 +39,9 @@ pub(super) struct JobCluster {
     /// Name of the user's directory for this work, on the access point and on origins. Several
     /// clusters have the same one.
     pub(super) directory: String,
-    /// Name of a file that the jobs read. Several clusters read the same one.
+    /// Directory in which the jobs start, on the access point.
+    pub(super) iwd: String,
+    /// Name of a file that the jobs read. Several clusters read one of the same name.
     pub(super) file: &'static str,
     /// True if that file is on the user's shared file system.
     pub(super) reads_mount: bool,
@@ -46,6 +49,8 @@ pub(super) struct JobCluster {
     /// of the jobs.
     pub(super) fault: Option<HoldCause>,
     pub(super) faulty_share: f64,
+    /// The supply of the missing file, if all jobs miss the same one.
+    pub(super) supply: Option<FileSupply>,
     /// Mean memory need of a job, relative to the request.
     pub(super) memory: f64,
     /// Median run time, s.
@@ -74,6 +79,13 @@ impl JobCluster {
         let removed = chance(&mut rng, REMOVAL_PROBABILITY);
         let (directory, file) = draw_work(user, &mut rng);
         let batch = user.naming.batch_name(submission.dag, &mut rng);
+        let reads_mount = user.mount.is_some() && chance(&mut rng, 0.6);
+        let faulty_share = draw_faulty_share(fault, &mut rng);
+        let is_one_file = faulty_share == 1.0 && fault.is_some_and(|fault| fault.is_missing_file());
+        let supply = is_one_file.then(|| {
+            let mut rng = generator(seed, "file supply", &[submission.id.into()]);
+            FileSupply::draw(user, submission.submit_ms, &mut rng)
+        });
 
         let cluster = JobCluster {
             id: submission.id,
@@ -84,14 +96,12 @@ impl JobCluster {
             dag: submission.dag.map(|dag| (dag, dag.node_name())),
             is_dagman: submission.is_dagman,
             directory,
+            iwd: user.home_directory(),
             file,
-            reads_mount: user.mount.is_some() && chance(&mut rng, 0.6),
+            reads_mount,
             fault,
-            faulty_share: if chance(&mut rng, 0.6) {
-                1.0
-            } else {
-                rng.random_range(0.1..0.9)
-            },
+            faulty_share,
+            supply,
             memory: if is_tight {
                 rng.random_range(1.0..1.6)
             } else {
@@ -118,6 +128,22 @@ fn draw_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
         62..72 => HoldCause::MissingExecutable,
         72..97 => HoldCause::MissingOutput,
         _ => HoldCause::Duration,
+    }
+}
+
+/// Draws the share of the jobs of a cluster that have its `fault`.
+fn draw_faulty_share(fault: Option<HoldCause>, rng: &mut ChaCha8Rng) -> f64 {
+    let has_all = rng.random::<f64>() < 0.6;
+    let share = if has_all {
+        1.0
+    } else {
+        rng.random_range(0.1..0.9)
+    };
+    // All jobs of a cluster start the same program.
+    if fault == Some(HoldCause::MissingExecutable) {
+        1.0
+    } else {
+        share
     }
 }
 

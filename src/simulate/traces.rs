@@ -47,6 +47,7 @@ pub(super) struct TimedEvent {
     /// Index of the event in the job's life.
     pub(super) order: u32,
     pub(super) request_memory_mb: u32,
+    pub(super) transfer_input: Option<Arc<str>>,
     pub(super) holds: u32,
     pub(super) runs: bool,
     pub(super) last_slot: Option<PoolSlot>,
@@ -162,6 +163,8 @@ impl TimedEvent {
             request_memory_mb: self.request_memory_mb,
             runs: self.runs,
             holds: self.holds,
+            transfer_input: self.transfer_input.as_deref(),
+            iwd: self.transfer_input.is_some().then_some(&*cluster.iwd),
         }
     }
 

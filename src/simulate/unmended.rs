@@ -66,6 +66,7 @@ mod tests {
     fn sound_job() -> JobCondition {
         JobCondition {
             fault: None,
+            supplied_ms: None,
             memory: 0.5,
             reads_mount: false,
             down: DataOutages::default(),

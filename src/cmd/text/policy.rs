@@ -19,7 +19,7 @@ const MAX_CODES: usize = 12;
 /// A policy as one JSON document.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct PolicyDocument<'a> {
-    /// What the holds come from.
+    /// The source of the holds.
     source: HoldSource,
     /// First event, epoch ms.
     log_begin_ms: i64,
@@ -81,7 +81,7 @@ pub(in crate::cmd) fn refused(reason: &str) -> String {
     format!("no periodic_release: {reason}\n")
 }
 
-/// What the holds in `store` come from; empty for an event log.
+/// The source of the holds in `store`; empty for an event log.
 pub(in crate::cmd) fn source(store: &EventStore) -> String {
     let words = store.summary.source().words();
     words.map_or(String::new(), |words| format!("\n{words}\n"))

@@ -25,6 +25,10 @@ pub struct JobDescription<'a> {
     pub request_disk_kb: u64,
     /// Requested memory, in MiB.
     pub request_memory_mb: u32,
+    /// Input files, as in `TransferInput`; `None` if the log does not have them.
+    pub transfer_input: Option<&'a str>,
+    /// Directory in which the job starts; `None` if the log does not have it.
+    pub iwd: Option<&'a str>,
     /// True if the job occupies a slot.
     pub runs: bool,
     /// Number of holds so far.

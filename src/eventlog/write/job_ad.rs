@@ -71,7 +71,7 @@ fn shared_attributes<'a>(
     time_ms: i64,
     job: &JobDescription<'a>,
     body: &EventBody<'_>,
-) -> [AdAttribute<'a>; 19] {
+) -> [AdAttribute<'a>; 21] {
     let (type_name, trigger_name) = event_type_names(body);
     [
         ("Cluster", AdValue::Int(job.cluster.into())),
@@ -90,6 +90,7 @@ fn shared_attributes<'a>(
         ("EventTime", AdValue::Time(time_ms)),
         ("EventTypeNumber", AdValue::Int(28)),
         ("GlobalJobId", AdValue::GlobalJobId),
+        ("Iwd", job.iwd.map_or(AdValue::Absent, AdValue::Escaped)),
         (
             "JobBatchName",
             job.batch.map_or(AdValue::Absent, AdValue::Plain),
@@ -116,6 +117,10 @@ fn shared_attributes<'a>(
         ),
         ("RequestMemory", AdValue::Int(job.request_memory_mb.into())),
         ("Subproc", AdValue::Int(0)),
+        (
+            "TransferInput",
+            job.transfer_input.map_or(AdValue::Absent, AdValue::Escaped),
+        ),
         ("TriggerEventTypeName", AdValue::Plain(trigger_name)),
         ("TriggerEventTypeNumber", AdValue::Int(body.number().into())),
     ]

@@ -236,6 +236,8 @@ mod tests {
         request_cpus: 1,
         request_disk_kb: 10_240,
         request_memory_mb: 64,
+        transfer_input: None,
+        iwd: None,
         runs: false,
         holds: 1,
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterKey, runs_by_cluster};
+use super::named_fault::NamedFault;
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
@@ -91,16 +92,47 @@ fn runs_that_read_shared(
 ) -> Vec<(InputRun, u32)> {
     let shared = shared_files(store, holds, of_input);
     let clusters: HashSet<ClusterKey> = shared.keys().map(|(cluster, _)| *cluster).collect();
-    let runs = runs_by_cluster(store, &clusters, |index| {
-        let is_listed = lists_inputs(store, index);
-        let run = (!is_listed).then(|| first_run(index, &store.jobs().get(index)));
-        run.flatten()
-    });
+    let runs = unlisted_runs(store, &clusters);
     let mut found = Vec::new();
     for ((cluster, number), failed_ms) in shared {
         let of_cluster = runs.get(&cluster).map_or(&[][..], Vec::as_slice);
         let reads = runs_after_failures(of_cluster, &failed_ms);
         found.extend(reads.map(|run| (run, number)));
+    }
+    found
+}
+
+/// Returns the first runs of jobs whose ads list no input, each with an origin from which another job of the
+/// cluster failed to read. The jobs of a cluster read from the same directories and servers, which is known of
+/// them once that job has failed.
+pub(super) fn runs_of_failed_clusters(
+    store: &EventStore,
+    holds: &[PastHold],
+) -> Vec<(InputRun, u32)> {
+    let jobs = store.jobs();
+    let mut failed_ms: BTreeMap<(ClusterKey, u32), i64> = BTreeMap::new();
+    for hold in holds {
+        let names_origin = hold.code == TRANSFER_INPUT
+            && hold.origin != 0
+            && hold.named_fault != NamedFault::Machine;
+        if names_origin && !lists_inputs(store, hold.job as usize) {
+            let cluster = jobs.cluster(hold.job as usize);
+            failed_ms
+                .entry((cluster, hold.origin))
+                .and_modify(|first_ms| *first_ms = hold.hold_ms.min(*first_ms))
+                .or_insert(hold.hold_ms);
+        }
+    }
+
+    let clusters: HashSet<ClusterKey> = failed_ms.keys().map(|(cluster, _)| *cluster).collect();
+    let runs = unlisted_runs(store, &clusters);
+    let mut found = Vec::new();
+    for ((cluster, origin), failed_ms) in failed_ms {
+        let of_cluster = runs.get(&cluster).map_or(&[][..], Vec::as_slice);
+        found.extend(of_cluster.iter().map(|run| {
+            let known_ms = run.known_ms.max(failed_ms);
+            (InputRun { known_ms, ..*run }, origin)
+        }));
     }
     found
 }
@@ -137,6 +169,18 @@ fn shared_files(
         }
     }
     shared
+}
+
+/// Returns the first runs of the jobs of `clusters` whose ads list no input, in order, by cluster.
+fn unlisted_runs(
+    store: &EventStore,
+    clusters: &HashSet<ClusterKey>,
+) -> HashMap<ClusterKey, Vec<InputRun>> {
+    runs_by_cluster(store, clusters, |index| {
+        let is_listed = lists_inputs(store, index);
+        let run = (!is_listed).then(|| first_run(index, &store.jobs().get(index)));
+        run.flatten()
+    })
 }
 
 /// Returns true if the ads of the job list input files.
@@ -314,6 +358,33 @@ mod tests {
         let cluster = one_failed.add_held(7, 100);
         add_run(&mut one_failed, cluster, 120);
         assert_eq!(runs(&one_failed, 200), (0, 0));
+    }
+
+    #[test]
+    fn jobs_of_a_cluster_read_from_the_origin_that_one_of_them_failed_to_read_from() {
+        let found = |code: i32, is_listed: bool| {
+            let mut log = TestLog::default();
+            let cluster = log.add_held(7, 100);
+            if is_listed {
+                log.add_ad(cluster, vec![file(7)]);
+            }
+            add_run(&mut log, cluster, 90);
+            add_run(&mut log, cluster, 120);
+            add_run(&mut log, cluster + 9, 130);
+            let store = log.store();
+            let mut holds = super::super::past_hold::past_holds(&store);
+            holds[0].code = code;
+            let mut runs = runs_of_failed_clusters(&store, &holds);
+            runs.sort_unstable();
+            assert!(runs.iter().all(|(_, origin)| *origin == holds[0].origin));
+            let times = |(run, _): &RunOfHold| (run.read_ms, run.known_ms);
+            Vec::from_iter(runs.iter().map(times))
+        };
+        // The first run is known to be of this origin once the other job has failed.
+        let expected = [(90_000, 100_000), (120_000, 122_000)];
+        assert_eq!(found(TRANSFER_INPUT, false), expected);
+        assert_eq!(found(TRANSFER_INPUT, true), [], "the ad says what it reads");
+        assert_eq!(found(12, false), [], "an output");
     }
 
     #[test]

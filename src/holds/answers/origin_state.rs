@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::cause_kind::CauseKind;
 use super::cluster_runs::ClusterKey;
-use super::input_runs::{TRANSFER_INPUT, runs_that_read};
+use super::input_runs::{TRANSFER_INPUT, runs_of_failed_clusters, runs_that_read};
 use super::past_hold::PastHold;
 use htcondor_eventlog::InputFile;
 use poolcast_events::EventStore;
@@ -21,6 +21,9 @@ const MIN_CLUSTERS_BETWEEN_READS: usize = 3;
 const MIN_FILES: usize = 2;
 /// Reads from which on jobs are known to read from a directory or server.
 const MIN_READS: usize = 5;
+/// Reads before a hold, and as many after it, between which no other cluster may fail if the directory or server
+/// works, and at most within the time that as many reads take on the mean.
+const READS_AROUND: usize = 3;
 /// Mean times between two reads without one from which on it is missed.
 const MISSED_AFTER: i64 = 3;
 /// Maximum number of reads since a failure that are counted.
@@ -90,7 +93,11 @@ impl OriginStates {
             let origin = input.origin;
             origins.contains_key(&origin).then_some(origin)
         };
-        for (run, origin) in runs_that_read(store, of_input) {
+        let listed = runs_that_read(store, of_input);
+        for (run, origin) in listed
+            .into_iter()
+            .chain(runs_of_failed_clusters(store, holds))
+        {
             origins.entry(origin).or_default().reads.push(Read {
                 read_ms: run.read_ms,
                 known_ms: run.known_ms,
@@ -117,14 +124,13 @@ impl OriginStates {
         let known_reads = of_origin
             .known_ms
             .partition_point(|&known_ms| known_ms <= asked_ms);
-        if known_reads >= MIN_READS {
-            of_origin.state_by_reads(hold, asked_ms, known_reads)
-        } else {
-            (
-                of_origin.state_by_failures(hold, asked_ms, unit_ms as i64),
-                0,
-            )
-        }
+        let by_reads = (known_reads >= MIN_READS)
+            .then(|| of_origin.state_by_reads(hold, asked_ms, known_reads))
+            .filter(|(state, _)| *state != OriginState::Unknown);
+        by_reads.unwrap_or_else(|| {
+            let state = of_origin.state_by_failures(hold, asked_ms, unit_ms as i64);
+            (state, 0)
+        })
     }
 }
 
@@ -174,34 +180,57 @@ impl OriginReads {
             .reads
             .partition_point(|read| read.read_ms <= hold.hold_ms);
         let (before, after) = self.reads.split_at(after);
-        let is_known = |read: &&Read| read.known_ms <= asked_ms;
-        let previous_ms = before.iter().rfind(is_known).map(|read| read.read_ms);
-        let next_ms = after.iter().find(is_known).map(|read| read.read_ms);
-
-        let from_ms = previous_ms.unwrap_or(hold.hold_ms);
-        let until_ms = next_ms.unwrap_or(i64::MAX).min(asked_ms);
+        let earlier_ms = first_known(before.iter().rev(), asked_ms, READS_AROUND);
+        let later_ms = first_known(after.iter(), asked_ms, READS_AROUND);
         let mean_ms = (asked_ms - self.reads[0].read_ms) / known_reads as i64;
+
+        let from_ms = earlier_ms.first().copied().unwrap_or(hold.hold_ms);
+        let until_ms = later_ms
+            .first()
+            .map_or(asked_ms, |next_ms| asked_ms.min(*next_ms));
         let failed = self.failed_between(from_ms, until_ms);
         if until_ms - from_ms >= MISSED_AFTER * mean_ms
             && failed.owners.len() >= MIN_OWNERS_BETWEEN_READS
             && failed.clusters.len() >= MIN_CLUSTERS_BETWEEN_READS
             && failed.files.len() >= MIN_FILES
         {
-            let reads_since = after.iter().filter(is_known).take(MAX_READS).count();
-            return (OriginState::Fails, reads_since);
-        }
-
-        // One of the two reads must be as near as reads are to each other on the mean: an outage would have had
-        // to begin or end in between.
-        let is_near = |read_ms: i64| (hold.hold_ms - read_ms).abs() <= mean_ms;
-        let is_between = previous_ms
-            .zip(next_ms)
-            .is_some_and(|(previous_ms, next_ms)| is_near(previous_ms) || is_near(next_ms));
-        if is_between && failed.clusters.len() <= 1 {
+            let reads_since = first_known(after.iter(), asked_ms, MAX_READS).len();
+            (OriginState::Fails, reads_since)
+        } else if self.works_at(hold.hold_ms, (&earlier_ms, &later_ms), mean_ms, asked_ms) {
             (OriginState::Works, 0)
         } else {
             (OriginState::Unknown, 0)
         }
+    }
+
+    /// Returns true if the reads at `earlier_ms` and `later_ms`, the nearest ones first, show at `asked_ms` that
+    /// others got their files at `hold_ms`, where the mean time between two reads is `mean_ms`.
+    fn works_at(
+        &self,
+        hold_ms: i64,
+        (earlier_ms, later_ms): (&[i64], &[i64]),
+        mean_ms: i64,
+        asked_ms: i64,
+    ) -> bool {
+        // One of the two nearest reads must be as near as reads are to each other on the mean: an outage would have
+        // had to begin or end in between.
+        let nearest_ms = earlier_ms.first().zip(later_ms.first());
+        let is_between = nearest_ms.is_some_and(|(earlier_ms, later_ms)| {
+            (hold_ms - earlier_ms).min(later_ms - hold_ms) <= mean_ms
+        });
+        if !is_between {
+            return false;
+        }
+
+        // A server that fails for hours may answer some. An outage that begins much later says nothing.
+        let around_ms = READS_AROUND as i64 * mean_ms;
+        let first_ms = earlier_ms.get(READS_AROUND - 1).copied();
+        let last_ms = later_ms.get(READS_AROUND - 1).copied();
+        let failed = self.failed_between(
+            first_ms.unwrap_or(i64::MIN).max(hold_ms - around_ms),
+            last_ms.unwrap_or(asked_ms).min(hold_ms + around_ms),
+        );
+        failed.clusters.len() <= 1
     }
 
     /// Returns the jobs of known owners whose transfers failed between two times.
@@ -231,6 +260,12 @@ struct FailedJobs {
     files: HashSet<u64>,
 }
 
+/// Returns the times of the first `count` of `reads` that are known at `asked_ms`, epoch ms.
+fn first_known<'a>(reads: impl Iterator<Item = &'a Read>, asked_ms: i64, count: usize) -> Vec<i64> {
+    let known = reads.filter(|read| read.known_ms <= asked_ms);
+    known.map(|read| read.read_ms).take(count).collect()
+}
+
 /// Returns true if `hold` names an input file that did not arrive, or a program or a directory that is
 /// missing.
 fn names_input(hold: &PastHold) -> bool {
@@ -242,6 +277,7 @@ fn names_input(hold: &PastHold) -> bool {
 mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
+    use htcondor_eventlog::{EXECUTE, FILE_TRANSFER};
     use test_stores::TestLog;
 
     fn file(file: u32) -> InputFile {
@@ -260,7 +296,7 @@ mod tests {
         log
     }
 
-    /// Returns the state for the first hold of `log`, asked at `asked_s`.
+    /// Returns the state for the hold of the first job of `log` that is held, asked at `asked_s`.
     fn state(log: &TestLog, asked_s: i64) -> (OriginState, usize) {
         let store = log.store();
         let history = HoldHistory::new(&store);
@@ -276,6 +312,53 @@ mod tests {
 
         log.add_failed_read(file(3), 206, "ada");
         assert_eq!(state(&log, 300).0, OriginState::Unknown, "two failures");
+    }
+
+    #[test]
+    fn server_that_answers_some_while_it_fails_does_not_work() {
+        // Others read at 190, 200, 210, 220, 230 and 240 s.
+        let state_with = |failed_s: i64, asked_s: i64| {
+            let mut log = log_of_reads(210);
+            log.add_failed_read(file(2), 215, "ada");
+            log.add_failed_read(file(3), failed_s, "bob");
+            state(&log, asked_s).0
+        };
+        assert_eq!(state_with(188, 300), OriginState::Works);
+        assert_eq!(state_with(206, 300), OriginState::Unknown);
+        assert_eq!(state_with(224, 300), OriginState::Unknown);
+        assert_eq!(state_with(245, 300), OriginState::Works);
+        assert_eq!(state_with(188, 225), OriginState::Works, "one read since");
+        assert_eq!(state_with(224, 225), OriginState::Unknown);
+        assert_eq!(state_with(226, 225), OriginState::Works, "not yet known");
+    }
+
+    #[test]
+    fn jobs_of_a_cluster_that_lists_no_inputs_show_that_its_server_works() {
+        let mut log = TestLog::default();
+        let cluster = log.add_held(7, 205);
+        for tens in 0..30 {
+            log.add(&[
+                (10 + 10 * tens, FILE_TRANSFER, 0),
+                (12 + 10 * tens, EXECUTE, 0),
+            ]);
+            log.move_last_job_to(cluster);
+        }
+        assert_eq!(state(&log, 206).0, OriginState::Unknown, "no read since");
+        assert_eq!(state(&log, 300).0, OriginState::Works);
+    }
+
+    #[test]
+    fn failures_of_several_owners_count_if_reads_say_nothing() {
+        let mut log = log_of_reads(900);
+        for (number, owner) in [(2, "ada"), (3, "bob"), (4, "cy")] {
+            log.add_failed_read(file(number), 500, owner);
+        }
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let mut missing = history.holds[0].clone();
+        missing.subcode = NO_SUCH_FILE;
+        let state_at = |asked_s: i64| history.origin_state(&missing, asked_s * 1000).0;
+        assert_eq!(state_at(500), OriginState::Fails);
     }
 
     #[test]

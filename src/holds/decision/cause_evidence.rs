@@ -117,17 +117,17 @@ pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
     }
 }
 
+/// Returns how many of `held` jobs of a cause are probes.
+pub(crate) fn probe_count(held: usize) -> usize {
+    if held < HELD_FOR_TWO_PROBES { 1 } else { 2 }
+}
+
 /// Returns the jobs to release as probes: those with the highest odds, of different owners where
 /// there are some.
 fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> {
     let mut sorted = jobs.to_vec();
     sorted.sort_by_key(|&(index, odds)| (-(odds * 1e6) as i64, index));
     let sorted: Vec<usize> = sorted.into_iter().map(|(index, _)| index).collect();
-    let count = if jobs.len() < HELD_FOR_TWO_PROBES {
-        1
-    } else {
-        2
-    };
     let first = sorted[0];
     let owner = |index: usize| history.holds[index].owner;
     let other = sorted[1..]
@@ -137,7 +137,7 @@ fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> 
     [Some(first), second]
         .into_iter()
         .flatten()
-        .take(count)
+        .take(probe_count(jobs.len()))
         .collect()
 }
 

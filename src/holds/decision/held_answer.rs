@@ -31,7 +31,7 @@ const RELEASE_MANY_FROM: f64 = 0.9;
 pub struct HeldAnswer {
     /// The recommended action.
     pub action: HoldAction,
-    /// How certain it is; `None` for rules and for no advice.
+    /// Certainty of the action; `None` for rules and for no advice.
     pub firmness: Option<AnswerFirmness>,
     /// True if the rule for the hold code decided.
     pub is_by_rule: bool,
@@ -161,7 +161,9 @@ fn success_answer(
         |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
     let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
     let is_passing = later >= PASSING_FROM;
-    if is_passing && evidence.is_taught && reaches(limits.release.firm) {
+    let reaches_firm = is_passing && evidence.is_taught && reaches(limits.release.firm);
+    // Where others got past the cause, the record of such releases may make this one more certain than the odds do.
+    if reaches_firm && (is_fault_gone(evidence) || !evidence.has_recovered()) {
         return release(release_firmness(is_fault_gone(evidence)));
     }
     if evidence.has_recovered() {
@@ -201,8 +203,9 @@ fn success_answer(
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Returns true if a release because other jobs got past the cause is firm: these show that the fault is gone,
-/// and no record of such releases contradicts it, or the record alone is good enough.
+/// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
+/// server that is back, shows that the fault is gone, and no record of such releases contradicts it, or the record
+/// alone is good enough.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
@@ -211,7 +214,7 @@ fn is_recovery_sure(
     if evidence.recovered < RECOVERED_WITHOUT_ODDS || evidence.may_need_repair() {
         return false;
     }
-    if evidence.has_cluster_succeeded {
+    if evidence.has_cluster_succeeded || evidence.has_origin_recovered() {
         record.is_none_or(|record| record.precision() >= settings.precision)
     } else {
         record.is_some_and(|record| record.lower_precision() >= settings.precision)
@@ -433,6 +436,24 @@ pub(super) mod tests {
         assert_eq!(firmness(alone, None), PROBABLE, "perhaps another fault");
         assert_eq!(firmness(alone, Some(19)), PROBABLE);
         assert_eq!(firmness(alone, Some(20)), FIRM, "others had none");
+        let of_server = |origin_state, origin_reads| HeldEvidence {
+            origin_state,
+            origin_reads,
+            ..alone
+        };
+        let back = of_server(OriginState::Fails, 10);
+        assert_eq!(firmness(back, None), FIRM);
+        assert_eq!(firmness(back, Some(17)), PROBABLE);
+        assert_eq!(firmness(of_server(OriginState::Fails, 9), None), PROBABLE);
+        assert_eq!(
+            firmness(of_server(OriginState::Unknown, 99), None),
+            PROBABLE
+        );
+        let sure = HeldEvidence {
+            odds: evidence(0.95, 0.9).odds,
+            ..back
+        };
+        assert_eq!(firmness(sure, None), FIRM, "the odds do not weaken it");
 
         let repaired = HeldEvidence {
             is_perhaps_repaired: true,

@@ -20,6 +20,8 @@ pub(super) const TRY_FROM: f64 = 0.5;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
 pub(super) const RECOVERED_WITHOUT_ODDS: usize = 2;
+/// Reads from a directory or server since it failed from which on it has recovered.
+const MANY_READS: usize = 10;
 /// Maximum odds later that agree with a rule that expects failure: beyond, they rather say that the fault
 /// passes.
 const RULE_AGREES_UP_TO: f64 = 0.3;
@@ -103,6 +105,12 @@ impl HeldEvidence {
             code: self.rule_key.code,
             has_cluster_succeeded: self.has_cluster_succeeded,
         }
+    }
+
+    /// Returns true if the directory or server of the job's file failed for several owners when the hold began,
+    /// and many jobs have read from it since.
+    pub fn has_origin_recovered(&self) -> bool {
+        self.origin_state == OriginState::Fails && self.origin_reads >= MANY_READS
     }
 
     /// Returns true if the fault may be one of the job itself, by a rule or because the job has not written

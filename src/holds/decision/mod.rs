@@ -11,7 +11,7 @@ mod held_evidence;
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use asked_answers::AskedAnswers;
 pub use cause_evidence::ProbeCause;
-pub(crate) use cause_evidence::hold_cause;
+pub(crate) use cause_evidence::{hold_cause, probe_count};
 pub use codes::{
     ANOTHER_MACHINE_MAY, HoldRule, Remedy, code_meaning, code_rule, reason_names_file,
     reason_names_host, rule_without_odds,
