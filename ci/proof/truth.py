@@ -164,11 +164,15 @@ def line(*cells):
     print("| " + " | ".join(cells) + " |")
 
 
+def share_of_gap(auc, low, high):
+    """Returns the position of `auc` between those of the rate by code and of the best possible predictor."""
+    return (auc - low) / (high - low) if None not in (auc, low, high) and high > low else None
+
+
 def score_row(log, name, clusters, scores, labels, low, high):
     """Prints a line of the table; `low` and `high` are the AUCs of the rate by code and of the best possible predictor."""
     pairs = list(zip(scores, labels))
     auc = roc_auc(pairs)
-    gap = (auc - low) / (high - low) if None not in (auc, low, high) and high > low else None
     by_cluster = list(zip(clusters, pairs))
     line(
         log,
@@ -176,7 +180,24 @@ def score_row(log, name, clusters, scores, labels, low, high):
         number(auc, interval(by_cluster, roc_auc)),
         number(brier(pairs)),
         number(calibration_error(pairs)),
-        percent(gap),
+        percent(share_of_gap(auc, low, high)),
+    )
+
+
+def probed_row(log, low, high):
+    """Prints the scores of poolcast after probes, which its own evaluation has."""
+    after = log.evaluation().get("after_probes")
+    if not after:
+        return
+    scores = {score["name"]: score for score in after["scores"]}
+    auc = scores["roc_auc"]
+    line(
+        log.name,
+        f"poolcast, once one job of each cause was tried ({after['samples']} of {len(log.test)} holds)",
+        number(auc["value"], auc["interval"]),
+        number(scores["brier"]["value"]),
+        number(scores["ece"]["value"]),
+        percent(share_of_gap(auc["value"], low, high)),
     )
 
 
@@ -203,6 +224,12 @@ class Log:
             if json.loads((tensors / "manifest.json").read_text())["key"] in key:
                 return tensors
         return all_tensors[0]
+
+    def evaluation(self):
+        """Returns the evaluation of the best model on the test split."""
+        info = (self.directory / "run/bestmodel.info").read_text()
+        model = next(words for words in info.splitlines() if words.startswith("model = ")).removeprefix("model = ")
+        return json.loads((self.directory / "run" / model).with_name("evaluation-test.json").read_text())
 
     def keys(self):
         return [(row[0], row[1], row[2]) for row in self.test]
@@ -237,6 +264,7 @@ def score_log(log, predictors):
         missing = sum(key not in probabilities for key in log.keys())
         scores = [probabilities.get(key, rate) for key, rate in zip(log.keys(), by_code)]
         score_row(log.name, name + (f" ({missing} not answered)" if missing else ""), clusters, scores, labels, low, high)
+    probed_row(log, low, high)
     for name, scores in (
         ("best possible at the hold", at_hold),
         ("best possible at the release, repairs not seen", unseen_repair),

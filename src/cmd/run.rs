@@ -39,7 +39,7 @@ use poolcast_tensors::{Dataset, Split, SplitSummary, hold_counts};
 /// Contents of `report.json`.
 #[derive(Serialize)]
 struct RunReport<'a> {
-    /// What the holds come from.
+    /// The source of the holds.
     source: HoldSource,
     events: &'a StoreSummary,
     /// Absent if the log has too few holds to train a model.
@@ -49,7 +49,7 @@ struct RunReport<'a> {
     inputs: Vec<InputValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evaluation: Option<&'a ModelEvaluation>,
-    /// What could not be learned; absent if a model was trained.
+    /// Counts of a log with too few holds to train a model; absent if one was trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     few_holds: Option<&'a FewHolds>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -69,7 +69,7 @@ struct PrintedReport<'a> {
     changes: Option<RunChanges>,
 }
 
-/// What could not be learned, because the log has too few holds. Contents of `few-holds.json`.
+/// A log with too few holds to train a model. Contents of `few-holds.json`.
 #[derive(Serialize)]
 struct FewHolds {
     /// Number of holds.

@@ -6,7 +6,9 @@ use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
-use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
+use poolcast_holds::training::{
+    MethodScores, ModelEvaluation, ProbedScores, ScoreInterval, find_score,
+};
 use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SplitChoice};
 
@@ -153,14 +155,28 @@ fn evaluation_blocks(evaluation: &ModelEvaluation) -> Vec<ReportBlock> {
     let mut blocks = vec![ReportBlock::paragraph(about)];
     blocks.extend(evaluation.source.sentence().map(ReportBlock::paragraph));
     blocks.extend(verdict(evaluation).map(ReportBlock::paragraph));
+    let probed = evaluation.after_probes.as_ref();
+    let probed = probed.and_then(|probed| probed_sentence(probed, evaluation.samples));
+    blocks.extend(probed.map(ReportBlock::paragraph));
     blocks.push(ReportBlock::Table(score_table(evaluation)));
     blocks
+}
+
+/// Says how well the model separates releases after probes.
+fn probed_sentence(probed: &ProbedScores, samples: usize) -> Option<String> {
+    let area = find_score(&probed.scores, "roc_auc")?;
+    let (value, (low, high)) = (area.value?, area.interval?);
+    Some(format!(
+        "Of the {}, {} were released before the outcome of another job with the same cause was known. If that job is tried first, and its outcome changes their odds, the ROC-AUC is {value:.3} [{low:.3}, {high:.3}].",
+        output::counted(samples, "hold"),
+        output::with_commas(probed.samples as u64)
+    ))
 }
 
 /// Compares the ROC-AUC of the model with the best baseline.
 fn verdict(evaluation: &ModelEvaluation) -> Option<String> {
     let area = |method: &MethodScores| {
-        let score = method.scores.iter().find(|score| score.name == "roc_auc")?;
+        let score = find_score(&method.scores, "roc_auc")?;
         Some((score.value?, score.interval?))
     };
     let (model, baselines) = evaluation.methods.split_first()?;

@@ -45,6 +45,30 @@ fn info(place: &Place) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Finds the ROC-AUC among `scores` of an evaluation.
+fn roc_auc(scores: &serde_json::Value) -> f64 {
+    let mut scores = scores.as_array().expect("scores").iter();
+    let area = scores.find(|score| score["name"] == "roc_auc");
+    area.expect("an area")["value"].as_f64().expect("a number")
+}
+
+/// The causes of holds are in the log, which a run keeps.
+#[test]
+fn evaluation_without_the_log_has_no_scores_after_probes() {
+    let (place, _) = place();
+    let tensors = fs_err::read_dir(place.path("out/tensors")).expect("listed");
+    let tensors = tensors.last().expect("tensors").expect("listed").path();
+    let evaluate = format!("evaluate out {}", tensors.display());
+    let words = "\nonce one job of each cause was tried (";
+    assert!(place.stdout(&evaluate).contains(words));
+
+    fs_err::remove_dir_all(place.path("out/events")).expect("removed");
+    let evaluated = place.stdout(&evaluate);
+    assert!(!evaluated.contains(words), "{evaluated}");
+    let validated = place.stdout(&format!("{evaluate} --side validate"));
+    assert!(!validated.contains(words), "{validated}");
+}
+
 #[test]
 fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
     let (place, first) = place();
@@ -80,9 +104,14 @@ fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
     let evaluation = place.json(&format!("evaluate out {} --json", tensors[0].display()));
     let ensemble = &evaluation["methods"][0];
     assert_eq!(ensemble["name"], "ensemble");
-    let scores = ensemble["scores"].as_array().expect("scores");
-    let area = scores.iter().find(|score| score["name"] == "roc_auc");
-    assert_eq!(area.expect("an area")["value"], value("test_roc_auc"));
+    let area = roc_auc(&ensemble["scores"]);
+    assert_eq!(area, value("test_roc_auc"));
+
+    // The outcome of one job of a cause says something about the others.
+    let probed = &evaluation["after_probes"];
+    assert!(probed["samples"].as_u64() > Some(50), "{probed}");
+    let probed_area = roc_auc(&probed["scores"]);
+    assert!(probed_area > area, "{probed_area} {area}");
 
     // The ensemble that was refitted on all holds advises on the jobs that are held now.
     let manifest: serde_json::Value =

@@ -3,7 +3,7 @@
 use super::tensors::success_cells;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
-use poolcast_holds::training::{ModelEvaluation, ScoreInterval};
+use poolcast_holds::training::{ModelEvaluation, ScoreInterval, find_score};
 
 /// Describes the samples, compares the scores with baselines, and shows the calibration.
 pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
@@ -44,6 +44,7 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     ));
 
     text.push_str(&score_table(evaluation));
+    text.push_str(&probed_text(evaluation));
     text.push_str(&calibration_text(evaluation));
     text.push_str(&format!(
         "[95 % intervals: {} of clusters]\n",
@@ -68,6 +69,21 @@ fn score_table(evaluation: &ModelEvaluation) -> String {
     output::aligned_table(&rows)
 }
 
+/// The scores after probes, in one line.
+fn probed_text(evaluation: &ModelEvaluation) -> String {
+    let Some(probed) = &evaluation.after_probes else {
+        return String::new();
+    };
+    let cell = |name| find_score(&probed.scores, name).map_or("-".to_owned(), score_cell);
+    format!(
+        "once one job of each cause was tried ({} of {}): ROC-AUC {}; Brier score {}\n",
+        output::with_commas(probed.samples as u64),
+        output::counted(evaluation.samples, "sample"),
+        cell("roc_auc"),
+        cell("brier")
+    )
+}
+
 /// The effect of the temperature on the scores, in one line.
 fn calibration_text(evaluation: &ModelEvaluation) -> String {
     let before = &evaluation.uncalibrated;
@@ -83,7 +99,7 @@ fn calibration_text(evaluation: &ModelEvaluation) -> String {
 /// A score of the model, which is the first of the methods.
 fn model_score(evaluation: &ModelEvaluation, name: &str) -> Option<f64> {
     let model = evaluation.methods.first()?;
-    model.scores.iter().find(|score| score.name == name)?.value
+    find_score(&model.scores, name)?.value
 }
 
 fn change_text(before: Option<f64>, after: Option<f64>) -> String {

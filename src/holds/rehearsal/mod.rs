@@ -2,6 +2,7 @@
 //! from what was known, asks about every job that is held, and settles each answer by what
 //! happened, as of the second of the question.
 
+mod after_probes;
 mod known_outcome;
 mod rehearsal_dir;
 mod rehearse;
@@ -11,6 +12,7 @@ mod settled;
 mod tally;
 mod tally_file;
 
+pub use after_probes::score_after_probes;
 pub use known_outcome::KnownOutcome;
 pub use rehearsal_dir::RehearsalDir;
 pub use rehearse::{Rehearsal, rehearse};

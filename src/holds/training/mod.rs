@@ -18,10 +18,10 @@ pub use runs::{
     evaluation_path, hold_features, member_dir, pipeline_sha256, pooled_predictions, predict_holds,
     predict_samples, read_as_member, refit_dir, remove_checkpoint, remove_model, sample_features,
 };
-pub(crate) use scoring::wilson_bound;
 pub use scoring::{
     AnswerThreshold, AnswerThresholds, Calibration, ClassScores, MethodScores, ModelEvaluation,
-    NumberScores, RollingPrediction, RollingPredictions, ScoreInterval, SuccessRate, SuccessRates,
-    TargetScores, best_f_measure, choose_threshold, evaluate_run, predict_split, target_score,
-    uncalibrated_split, wilson_lower,
+    NumberScores, ProbedScores, RollingPrediction, RollingPredictions, ScoreInterval, SuccessRate,
+    SuccessRates, TargetScores, best_f_measure, choose_threshold, evaluate_run, find_score,
+    predict_split, target_score, uncalibrated_split, wilson_lower,
 };
+pub(crate) use scoring::{score_in_place_of, wilson_bound};

@@ -14,8 +14,9 @@ use super::choice::{SplitChoice, choose_pipelines};
 use super::csv_table::csv_table;
 use super::ensemble_choice::best_of_each_kind;
 use super::outcome::TrialOutcomes;
+use super::probed_scores::probed_scores;
 use super::results::choose_model;
-use crate::attempts::trial_dataset_split;
+use crate::attempts::{trial_dataset, trial_dataset_split};
 use crate::config::Config;
 use crate::plan::{
     BEST_FILE, CHOSEN_FILE, PREDICTIONS_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, table_dir,
@@ -223,14 +224,16 @@ fn evaluate_network(
     out: &Path,
 ) -> Result<(BestModel, ModelEvaluation)> {
     let row = row_of_trial(rows, best.trial)?;
-    let dataset = trial_dataset_split(sweep, &row.trial_config()?, Split::Test)?;
-    let evaluation = evaluate_run(
-        &TrainedModel::open(&best.judged_dir(&sweep.dir, out))?,
-        &dataset,
-        Split::Test,
-        sweep.config.evaluation.resamples,
-        None,
-    )?;
+    let trial = row.trial_config()?;
+    // A job of a DAG has the test split alone, in which nothing shows what the outcomes of probes are worth.
+    let dataset = trial_dataset(sweep, &trial)
+        .or_else(|_| trial_dataset_split(sweep, &trial, Split::Test))?;
+    let model = TrainedModel::open(&best.judged_dir(&sweep.dir, out))?;
+    let resamples = sweep.config.evaluation.resamples;
+    let evaluation = ModelEvaluation {
+        after_probes: probed_scores(&sweep.dir, &model, &dataset, resamples)?,
+        ..evaluate_run(&model, &dataset, Split::Test, resamples, None)?
+    };
 
     let beside = best.dir(out);
     fs_err::create_dir_all(&beside)?;

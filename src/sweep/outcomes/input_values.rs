@@ -7,7 +7,7 @@ use super::best_model::{BestModel, best_by};
 use super::best_trial::BestTrial;
 use poolcast_models::find_architecture;
 
-/// What a model reads.
+/// The inputs of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputKind {

@@ -87,7 +87,7 @@ pub(crate) struct SampleShape {
 pub(crate) struct ShardSamples {
     /// Codes, `[n, m, j]`. The memory is reused for later shards.
     pub(crate) codes: Vec<u8>,
-    /// What each job shares, `[n, j]`; empty without shared bits.
+    /// Bits for what each job shares, `[n, j]`; empty without shared bits.
     pub(crate) shared: Vec<u8>,
     /// Static features, `[n, s]`.
     pub(crate) statics: Vec<f32>,

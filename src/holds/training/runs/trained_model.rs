@@ -83,7 +83,7 @@ struct LearnedNetwork {
 pub struct EncodedHolds<'a> {
     /// Codes, `[n, m, j]`.
     pub codes: &'a [u8],
-    /// What each job shares with the held one, `[n, j]`. Empty unless the tensors have it.
+    /// Bits for what each job shares with the held one, `[n, j]`. Empty unless the tensors have it.
     pub shared: &'a [u8],
     /// Static features, `[n, s]`. Empty if no model takes any.
     pub statics: &'a [f32],

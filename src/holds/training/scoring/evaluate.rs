@@ -25,12 +25,27 @@ pub struct ScoreInterval {
     pub interval: Option<(f64, f64)>,
 }
 
+/// Finds the score with this name, one of [`Scores::NAMES`].
+pub fn find_score<'a>(scores: &'a [ScoreInterval], name: &str) -> Option<&'a ScoreInterval> {
+    scores.iter().find(|score| score.name == name)
+}
+
 /// Scores of one method of prediction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodScores {
     /// Name of the method.
     pub name: String,
     /// Scores in the order of [`Scores::NAMES`].
+    pub scores: Vec<ScoreInterval>,
+}
+
+/// Scores of a model after a probe of each cause: one of its jobs was released first, and its outcome
+/// is known for the others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProbedScores {
+    /// Samples, of those scored, for which the outcome of a probe is known.
+    pub samples: usize,
+    /// Scores on all samples, in the order of [`Scores::NAMES`].
     pub scores: Vec<ScoreInterval>,
 }
 
@@ -68,6 +83,10 @@ pub struct ModelEvaluation {
     pub uncalibrated: Scores,
     /// The model first, then the baselines.
     pub methods: Vec<MethodScores>,
+    /// The model after probes. `None` if the log of the samples is unknown, or if they are not asked
+    /// about at the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_probes: Option<ProbedScores>,
 }
 
 /// Scores `model` on all samples of `split` of `dataset`. `best` holds the probabilities of the best
@@ -100,16 +119,10 @@ pub fn evaluate_run(
     );
 
     let logits = model.split_logits(dataset, split)?;
-    let labels: Vec<u8> = dataset.column(split, "label")?;
-    let labels: Vec<bool> = labels.into_iter().map(|label| label == 1).collect();
-    let groups = SampleGroups::new(&dataset.column::<u32>(split, "group")?);
-    let resampling = Resampling {
-        resamples,
-        seed: model.seed,
-    };
+    let truth = SplitTruth::read(model, dataset, split, resamples)?;
     let methods = predictions(model, dataset, split, &logits, best)?
         .into_iter()
-        .map(|method| method.score(&labels, &groups, resampling))
+        .map(|method| method.score(&truth))
         .collect();
 
     let uncalibrated: Vec<f64> = logits
@@ -120,9 +133,9 @@ pub fn evaluate_run(
     Ok(ModelEvaluation {
         side: split,
         split: dataset.summary.settings.split,
-        samples: labels.len(),
-        successes: labels.iter().filter(|label| **label).count(),
-        clusters: groups.count(),
+        samples: truth.labels.len(),
+        successes: truth.labels.iter().filter(|label| **label).count(),
+        clusters: truth.groups.count(),
         resamples,
         train_samples: learned.holds,
         train_successes: learned.successes,
@@ -131,9 +144,74 @@ pub fn evaluate_run(
         left_out: dataset.summary.left_out.clone(),
         temperature: model.calibration.temperature,
         threshold: model.calibration.threshold,
-        uncalibrated: Scores::compute(&uncalibrated, &labels, 0.5),
+        uncalibrated: Scores::compute(&uncalibrated, &truth.labels, 0.5),
         methods,
+        after_probes: None,
     })
+}
+
+/// Scores other `probabilities` of success for the samples of `split` of `dataset`, `[n]`, with the
+/// threshold and the bootstrap of `model`.
+///
+/// # Errors
+/// Fails when the tensors cannot be read.
+pub(crate) fn score_in_place_of(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    split: Split,
+    probabilities: &[f64],
+    resamples: usize,
+) -> Result<Vec<ScoreInterval>> {
+    let truth = SplitTruth::read(model, dataset, split, resamples)?;
+    Ok(truth.score(probabilities, model.calibration.threshold))
+}
+
+/// What the predictions for one split are scored by.
+struct SplitTruth {
+    /// True for samples that ended in success, `[n]`.
+    labels: Vec<bool>,
+    groups: SampleGroups,
+    resampling: Resampling,
+}
+
+impl SplitTruth {
+    fn read(
+        model: &TrainedModel,
+        dataset: &Dataset,
+        split: Split,
+        resamples: usize,
+    ) -> Result<SplitTruth> {
+        let labels: Vec<u8> = dataset.column(split, "label")?;
+        Ok(SplitTruth {
+            labels: labels.into_iter().map(|label| label == 1).collect(),
+            groups: SampleGroups::new(&dataset.column::<u32>(split, "group")?),
+            resampling: Resampling {
+                resamples,
+                seed: model.seed,
+            },
+        })
+    }
+
+    /// Scores `probabilities` of success, `[n]`; from `threshold` on, success is predicted.
+    fn score(&self, probabilities: &[f64], threshold: f64) -> Vec<ScoreInterval> {
+        let predictions = LabelledPredictions {
+            probabilities,
+            labels: &self.labels,
+            threshold,
+        };
+        let values = Scores::compute(probabilities, &self.labels, threshold).values();
+        let intervals = score_intervals(predictions, &self.groups, self.resampling);
+        Scores::NAMES
+            .iter()
+            .zip(values)
+            .zip(intervals)
+            .map(|((name, value), interval)| ScoreInterval {
+                name: (*name).to_owned(),
+                value,
+                interval,
+            })
+            .collect()
+    }
 }
 
 /// Predictions of one method for the samples.
@@ -154,27 +232,10 @@ impl MethodPredictions {
         }
     }
 
-    fn score(self, labels: &[bool], groups: &SampleGroups, resampling: Resampling) -> MethodScores {
-        let predictions = LabelledPredictions {
-            probabilities: &self.probabilities,
-            labels,
-            threshold: self.threshold,
-        };
-        let values = Scores::compute(&self.probabilities, labels, self.threshold).values();
-        let intervals = score_intervals(predictions, groups, resampling);
-        let scores = Scores::NAMES
-            .iter()
-            .zip(values)
-            .zip(intervals)
-            .map(|((name, value), interval)| ScoreInterval {
-                name: (*name).to_owned(),
-                value,
-                interval,
-            })
-            .collect();
+    fn score(self, truth: &SplitTruth) -> MethodScores {
         MethodScores {
+            scores: truth.score(&self.probabilities, self.threshold),
             name: self.name,
-            scores,
         }
     }
 }

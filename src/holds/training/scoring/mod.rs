@@ -14,8 +14,10 @@ pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
 pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use classes::ClassScores;
+pub(crate) use evaluate::score_in_place_of;
 pub use evaluate::{
-    MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_split, uncalibrated_split,
+    MethodScores, ModelEvaluation, ProbedScores, ScoreInterval, evaluate_run, find_score,
+    predict_split, uncalibrated_split,
 };
 pub use number_scores::NumberScores;
 pub use rolling_predictions::{RollingPrediction, RollingPredictions};

@@ -49,19 +49,21 @@ impl RollingPredictions {
     /// Selects the predictions of the cuts for which `is_wanted` returns true.
     pub(crate) fn select(&self, is_wanted: impl Fn(usize) -> bool) -> RollingPredictions {
         let mut selected = RollingPredictions::default();
-        for at in 0..self.samples.len() {
-            let cut = self.cuts[at] as usize;
-            if is_wanted(cut) {
-                selected.push(RollingPrediction {
-                    sample: self.samples[at] as usize,
-                    cluster: self.clusters[at],
-                    cut,
-                    logit: self.logits[at],
-                    label: self.labels[at],
-                });
-            }
+        for prediction in self.iter().filter(|prediction| is_wanted(prediction.cut)) {
+            selected.push(prediction);
         }
         selected
+    }
+
+    /// The predictions, one by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RollingPrediction> {
+        (0..self.samples.len()).map(|at| RollingPrediction {
+            sample: self.samples[at] as usize,
+            cluster: self.clusters[at],
+            cut: self.cuts[at] as usize,
+            logit: self.logits[at],
+            label: self.labels[at],
+        })
     }
 
     /// The uncalibrated probabilities of success.
