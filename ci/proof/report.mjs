@@ -17,7 +17,10 @@ const VIEWS = [
   { width: 375, height: 812, scheme: "light" },
   { width: 375, height: 812, scheme: "dark" },
 ];
-const MOST_LOAD_MS = 1500;
+// Processor time of the thread of the page: the time until the page is loaded also depends on what else the machine does.
+const MOST_LOAD_CPU_MS = 1500;
+// A busy machine may need so long for one step.
+const STEP_LIMIT_MS = 300000;
 // Pages with ten thousand trials may take longer.
 const LARGE_PAGE_BYTES = 1000000;
 // Maximum rows of a table to check: axe takes minutes for ten thousand rows, which fill hundreds of printed pages. The other rows
@@ -72,14 +75,24 @@ function findFaults() {
   return found;
 }
 
-async function openPage(browser, file, view, hears) {
+async function newPage(browser) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(STEP_LIMIT_MS);
+  return page;
+}
+
+async function openPage(browser, file, view, hears) {
+  const page = await newPage(browser);
   page.on("request", (request) => hears.requests.push(request.url()));
   page.on("console", (message) => hears.messages.push(message.text()));
   page.on("pageerror", (error) => hears.messages.push(String(error)));
   await page.setViewport({ width: view.width, height: view.height });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: view.scheme }]);
+  const session = await page.createCDPSession();
+  await session.send("Performance.enable");
   await page.goto(pathToFileURL(file), { waitUntil: "load" });
+  const { metrics } = await session.send("Performance.getMetrics");
+  hears.loadMs = 1000 * metrics.find((metric) => metric.name === "ThreadTime").value;
   return page;
 }
 
@@ -96,11 +109,10 @@ async function checkView(browser, file, view) {
   const name = `${basename(file, ".html")}-${view.width}-${view.scheme}`;
   const say = (fault) => faults.push(`${name}: ${fault}`);
   const hears = { requests: [], messages: [] };
-  const begin = performance.now();
   const page = await openPage(browser, file, view, hears);
-  const loadedMs = performance.now() - begin;
+  const { loadMs } = hears;
   if (hears.requests.length !== 1) say(`${hears.requests.length} requests: ${hears.requests.join(" ")}`);
-  if (loadedMs > MOST_LOAD_MS && !isLarge(file)) say(`it takes ${Math.round(loadedMs)} ms to load`);
+  if (loadMs > MOST_LOAD_CPU_MS && !isLarge(file)) say(`it takes ${Math.round(loadMs)} ms of processor time to load`);
 
   (await page.evaluate(findFaults)).forEach(say);
   await cutTables(page);
@@ -112,7 +124,7 @@ async function checkView(browser, file, view) {
   await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
   hears.messages.forEach((message) => say(`console: ${message}`));
   await page.close();
-  return { name, loadedMs, checked: axe.passes.length };
+  return { name, loadMs, checked: axe.passes.length };
 }
 
 // Checks that the keyboard alone sorts a table, and sorts it back.
@@ -141,7 +153,7 @@ async function checkNumbers(browser, file) {
   if (!existsSync(document)) return;
   const blocks = JSON.parse(readFileSync(document, "utf8")).parts.flatMap((part) => part.blocks);
   const wanted = blocks.flatMap((block) => (block.kind === "table" ? [block] : block.table?.rows.length ? [block.table] : []));
-  const page = await browser.newPage();
+  const page = await newPage(browser);
   await page.setJavaScriptEnabled(false);
   await page.goto(pathToFileURL(file), { waitUntil: "load" });
   const found = await page.evaluate(() => [...document.querySelectorAll("table")].map((table) => ({
@@ -173,7 +185,7 @@ async function checkNumbers(browser, file) {
 
 // Checks that nothing is missing without JavaScript and in print.
 async function checkPlain(browser, file) {
-  const page = await browser.newPage();
+  const page = await newPage(browser);
   await page.setJavaScriptEnabled(false);
   await page.goto(pathToFileURL(file), { waitUntil: "load" });
   const plain = await page.evaluate(() => document.querySelectorAll("tr").length);
@@ -186,11 +198,17 @@ async function checkPlain(browser, file) {
   await page.close();
 }
 
-const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM, headless: true, args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await puppeteer.launch({
+  executablePath: process.env.CHROMIUM,
+  headless: true,
+  args: ["--no-sandbox", "--disable-gpu"],
+  timeout: STEP_LIMIT_MS,
+  protocolTimeout: STEP_LIMIT_MS,
+});
 for (const file of pages) {
   for (const view of VIEWS) {
-    const { name, loadedMs, checked } = await checkView(browser, file, view);
-    console.log(`${name}: ${checked} rules of axe hold, loaded in ${Math.round(loadedMs)} ms`);
+    const { name, loadMs, checked } = await checkView(browser, file, view);
+    console.log(`${name}: ${checked} rules of axe hold, loaded in ${Math.round(loadMs)} ms of processor time`);
   }
   await checkKeyboard(browser, file);
   await checkNumbers(browser, file);

@@ -20,6 +20,8 @@ import pyte
 
 PROGRAM = os.path.abspath(sys.argv[1])
 HOME = os.path.abspath("target/status")
+# The longest wait, on a machine that is busy with other proofs.
+LIMIT_S = 300
 CONFIG = """
 logs: [{log}]
 out: {home}/sweep
@@ -67,6 +69,12 @@ class Window:
             self.bytes += some
             self.stream.feed(some)
 
+    def read_until(self, is_shown):
+        """Reads until `is_shown` accepts the lines: a busy machine may take its time."""
+        end = time.monotonic() + LIMIT_S
+        while not is_shown(self.lines()) and time.monotonic() < end:
+            self.read(1)
+
     def lines(self):
         return [line.rstrip() for line in self.screen.display]
 
@@ -95,17 +103,20 @@ def check_frames(window, columns):
         assert longest <= columns, (longest, text)
 
 
+def has_spark(line):
+    return line.startswith("trial ") and not set(line).isdisjoint("▁▂▃▄▅▆▇█")
+
+
 def check_sweep(lines, columns, **variables):
     window = Window(f"{HOME}/sweep", lines, columns, **variables)
     window.read(7)
+    window.read_until(lambda shown: any(map(has_spark, shown)) and any(line.startswith("managed by ") for line in shown))
     shown = window.lines()
     print("\n".join(f"    |{line}" for line in shown if line))
     assert shown[0].startswith("1,000 trials: # "), shown[0]
     bar = shown[1]
     assert len(bar) == columns and bar[0] == "[" and bar[-1] == "]", bar
-    running = [line for line in shown if line.startswith("trial ")]
-    assert running, shown
-    assert any(set(line) & set("▁▂▃▄▅▆▇█") for line in running), "no spark line"
+    assert any(map(has_spark, shown)), "no trial with a spark line"
     assert any(line.startswith("managed by ") for line in shown), shown
     assert window.screen.cursor.hidden, "the cursor blinks"
     check_frames(window, columns)
@@ -121,7 +132,7 @@ def start_sweep():
         file.write(CONFIG.format(log=log, home=HOME))
     subprocess.run([PROGRAM, "-q", "sweep", "init", f"{HOME}/sweep.yaml"], check=True, stdout=subprocess.DEVNULL)
     worker = subprocess.Popen([PROGRAM, "-q", "sweep", "run", f"{HOME}/sweep", "--threads", "2"], stderr=subprocess.DEVNULL)
-    for _ in range(300):
+    for _ in range(5 * LIMIT_S):
         time.sleep(0.2)
         status = subprocess.run([PROGRAM, "sweep", "status", f"{HOME}/sweep", "--json"], capture_output=True, check=True)
         running = json.loads(status.stdout)["running"]
@@ -154,6 +165,7 @@ def make_dag():
 def check_dag(directory, lines, columns):
     window = Window(directory, lines, columns)
     window.read(3)
+    window.read_until(lambda shown: shown[0].startswith("the DAG is running"))
     shown = window.lines()
     print("\n".join(f"    |{line}" for line in shown if line))
     assert shown[0].startswith("the DAG is running"), shown
@@ -169,7 +181,7 @@ def check_lines():
     first = watching.stdout.readline()
     assert first.startswith("1,000 trials: ") and "\x1b" not in first, first
     watching.send_signal(signal.SIGINT)
-    rest = watching.communicate(timeout=10)[0]
+    rest = watching.communicate(timeout=LIMIT_S)[0]
     assert watching.returncode == 0 and "running" in rest, rest
     print(f"    |{first}", end="")
 
@@ -182,7 +194,7 @@ def main():
         check_sweep(50, 200, NO_COLOR="1").end()
         window = check_sweep(24, 80)
         window.resize(12, 60)
-        window.read(3)
+        window.read_until(lambda shown: len(shown[1]) == 60)
         assert len(window.lines()[1]) == 60, window.lines()
         window.end()
         check_lines()

@@ -54,7 +54,9 @@ fn watch_prints_what_is_new_until_no_job_is_held() {
     let place = place();
     let watch = Watch::start(&place, "--watch=1");
     watch.wait_for("once fixed: ");
-    wait(|| place.path("run/answers.jsonl").exists());
+    // The file is there before its lines are.
+    let ledger = place.path("run/answers.jsonl");
+    wait(|| fs_err::read_to_string(&ledger).is_ok_and(|lines| lines.ends_with('\n')));
     name_probe(&place, "8.0");
     // Another job joins the cause, which is no news.
     watch.append(&held(9, 15, "typo.dat"));

@@ -3,10 +3,10 @@
 
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::place::Place;
 use crate::run::SMALL;
+use crate::sweep::wait;
 
 fn make_pipe(place: &Place, name: &str) {
     assert!(
@@ -29,14 +29,7 @@ fn foreign_files_in_a_queue_are_skipped() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    let began = Instant::now();
-    while !place.path("sweep/queue/sealed.json").exists() {
-        assert!(
-            began.elapsed() < Duration::from_secs(120),
-            "it takes too long"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait(|| place.path("sweep/queue/sealed.json").exists());
     manager.kill().expect("killed");
     manager.wait().expect("it ended");
 

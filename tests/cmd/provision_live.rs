@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::json_documents::{self, PrintedKeys};
 use crate::place::{Outcome, Place};
+use crate::sweep::wait;
 
 /// Time at which the files below were printed, in s since 1970.
 const NOW_S: i64 = 1_700_000_000;
@@ -465,7 +466,7 @@ impl FakeSlurm {
     fn start_chain(&self) -> Child {
         self.plan(1, "COMPLETED", 5000);
         let child = self.spawn_chain();
-        wait_for(|| self.released().len() == 1);
+        wait(|| self.released().len() == 1);
         child
     }
 
@@ -592,7 +593,7 @@ fn late_submission_is_cancelled() {
         .command("provision chain job.sh --links 2 --every 1")
         .spawn()
         .expect("it starts");
-    wait_for(|| slurm.released().len() == 1);
+    wait(|| slurm.released().len() == 1);
     fs_err::rename(slurm.path("late-11"), slurm.path("jobs/10")).expect("moved");
     assert!(child.wait().expect("it ended").success());
     let late = fs_err::read_to_string(slurm.path("jobs/10")).expect("read");
@@ -611,14 +612,6 @@ fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
             scope.spawn(move || check(case));
         }
     });
-}
-
-fn wait_for(is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "it is never so");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -663,7 +656,7 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
         .command("provision chain job.sh --links 2 --every 1")
         .spawn()
         .expect("it starts");
-    wait_for(|| slurm.released().len() == 1);
+    wait(|| slurm.released().len() == 1);
     slurm.will("refuse");
     assert!(child.wait().expect("it ended").success());
     assert!(!slurm.path("refuse").exists(), "it was refused");
@@ -676,13 +669,13 @@ fn chain_waits_for_an_unreachable_controller() {
     slurm.will("away");
     let mut child = slurm.spawn_chain();
     let absences = || slurm.messages().matches("Slurm does not answer").count();
-    wait_for(|| absences() == 1);
+    wait(|| absences() == 1);
     // The next round gets no answer either.
     std::thread::sleep(Duration::from_millis(1500));
     fs_err::remove_file(slurm.path("away")).expect("removed");
-    wait_for(|| slurm.released().len() == 1);
+    wait(|| slurm.released().len() == 1);
     slurm.will("away");
-    wait_for(|| absences() == 2);
+    wait(|| absences() == 2);
     fs_err::remove_file(slurm.path("away")).expect("removed");
     let code = child.wait().expect("it ended").code();
     let messages = slurm.messages();
@@ -929,7 +922,7 @@ fn link_ends_if_the_accounting_says_so() {
     slurm.will("lacking");
     slurm.set("record", "1000|1060|COMPLETED\n");
     let mut child = slurm.spawn_chain();
-    wait_for(|| slurm.messages().contains("job 11, has completed (`sacct`)"));
+    wait(|| slurm.messages().contains("job 11, has completed (`sacct`)"));
     child.kill().expect("killed");
     child.wait().expect("it ended");
 }
