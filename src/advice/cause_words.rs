@@ -1,14 +1,16 @@
 //! Shortens a hold reason to the words that identify its cause: the file or the host, and the
 //! error.
 
+use super::addresses::{server_of, without_secrets};
 use poolcast_base::output::columns_of;
 
 /// Returns the words of `reason` that identify the cause. `reason` must be a single line.
 pub(super) fn cause_words(reason: &str) -> String {
-    if let Some(words) = transfer_client_words(reason).or_else(|| http_status_words(reason)) {
+    let reason = without_secrets(reason);
+    if let Some(words) = transfer_client_words(&reason).or_else(|| http_status_words(&reason)) {
         return words;
     }
-    let mut rest = reason;
+    let mut rest = reason.as_str();
     // The innermost message names the cause; the ones around it only describe the transfer.
     for begin in ["Details: ", "first failure: "] {
         rest = rest.split_once(begin).map_or(rest, |(_, after)| after);
@@ -63,7 +65,7 @@ fn transfer_client_words(reason: &str) -> Option<String> {
     // files.
     let place = match kind {
         "FileNotFound" => address,
-        _ => origin_of(address)?,
+        _ => server_of(address),
     };
     Some(format!("{kind}: {place}"))
 }
@@ -81,8 +83,7 @@ fn http_status_words(reason: &str) -> Option<String> {
         "404" => "Not Found",
         "410" => "Gone",
         "408" | "429" | "500" | "502" | "503" | "504" => {
-            let (_, host) = origin_of(address)?.split_once("://")?;
-            return Some(format!("{status} from {host}"));
+            return Some(format!("{status} from {}", server_of(address)));
         }
         _ => return None,
     };
@@ -94,14 +95,6 @@ fn split_at_address(reason: &str) -> Option<(&str, &str)> {
     let (before, after) = reason.split_once("URL file = ")?;
     let address = after.split([' ', ')']).next()?;
     Some((before, address))
-}
-
-/// Returns the beginning of an address, up to its host or its first name.
-fn origin_of(address: &str) -> Option<&str> {
-    let (_, path) = address.split_once("://")?;
-    let name = path.trim_start_matches('/');
-    let after = name.find('/').map_or("", |at| &name[at..]);
-    address.strip_suffix(after)
 }
 
 /// Returns `FILE is missing` for `reading from file FILE: (errno 2) No such file or directory`.
@@ -265,7 +258,7 @@ mod tests {
         };
         assert_eq!(
             cause_words(&reason("Transfer.TimedOut")),
-            "TimedOut: osdf:///facility"
+            "TimedOut: osdf:///facility/data"
         );
         assert_eq!(
             cause_words(&reason("Specification.FileNotFound")),
@@ -290,6 +283,23 @@ mod tests {
             unknown.starts_with("The requested URL returned error: 418"),
             "{unknown}"
         );
+    }
+
+    #[test]
+    fn signed_urls_of_a_file_are_one_cause() {
+        let reason = |signature: &str| {
+            let url = format!("https://bucket.s3.example/in/ref.fa?X-Amz-Signature={signature}");
+            format!(
+                "Transfer input files failure at execution point slot1_2@e1 using protocol https. Details: The requested \
+                 URL returned error: 403 ( URL file = {url} )"
+            )
+        };
+        let forbidden = cause_words(&reason("1f2e"));
+        assert_eq!(
+            forbidden,
+            "403 Forbidden: https://bucket.s3.example/in/ref.fa"
+        );
+        assert_eq!(cause_words(&reason("99ab")), forbidden);
     }
 
     #[test]

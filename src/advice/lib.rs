@@ -1,6 +1,7 @@
 //! Advice on held jobs: says for each what to do and why, and prints the commands, but never runs
 //! them. Also finds faults of jobs that are idle or running, and learns policies for automatic releases.
 
+mod addresses;
 mod advice_basis;
 mod answer_check;
 mod answer_ledger;

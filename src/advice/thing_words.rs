@@ -1,5 +1,6 @@
 //! The state of things in words: the thing that failed, its last failure, and the successes since.
 
+use super::addresses::{server_of, without_secrets};
 use super::job_advice::JobAdvice;
 use htcondor_eventlog::named_file;
 use poolcast_base::output;
@@ -10,35 +11,16 @@ pub(super) fn thing_name(advice: &JobAdvice, kind: ThingKind) -> String {
     let reason = advice.reason.as_ref().map(ToString::to_string);
     let named = reason.as_deref().and_then(named_file);
     let name = match kind {
-        ThingKind::Origin => named.map(|named| host_or_origin(named.origin)),
-        ThingKind::File => named.map(|named| without_query(named.file)),
+        ThingKind::Origin => named.map(|named| server_of(named.file).to_owned()),
+        ThingKind::File => named.map(|named| without_secrets(named.file)),
         ThingKind::Reason => return format!("this reason in cluster {}", advice.cluster),
     };
     let unknown = match kind {
         ThingKind::File => "this file",
         _ => "this server",
     };
-    name.filter(|name| !name.is_empty())
-        .unwrap_or(unknown)
-        .to_owned()
-}
-
-/// Returns the host of the URL `origin`, without a user; the whole origin if it has no host.
-fn host_or_origin(origin: &str) -> &str {
-    match origin.split_once("://") {
-        Some((_, host)) if !host.starts_with('/') => {
-            host.rsplit_once('@').map_or(host, |(_, host)| host)
-        }
-        _ => origin,
-    }
-}
-
-/// Returns `file` without the query of a URL, which may have a password.
-fn without_query(file: &str) -> &str {
-    match file.split_once('?') {
-        Some((address, _)) if file.contains("://") => address,
-        _ => file,
-    }
+    let name = name.filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| unknown.to_owned())
 }
 
 /// Formats `state`, without the name of the thing. `last_failure` is the time of the last failure.
@@ -67,27 +49,6 @@ pub fn state_words(state: &ThingState, last_failure: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts_of_urls_and_directories_are_names() {
-        for (origin, name) in [
-            ("https://fs1.example.edu", "fs1.example.edu"),
-            (
-                "https://ada:secret@fs1.example.edu:8443",
-                "fs1.example.edu:8443",
-            ),
-            ("osdf:///ospool/ap40", "osdf:///ospool/ap40"),
-            ("/home/ada/in", "/home/ada/in"),
-            ("", ""),
-        ] {
-            assert_eq!(host_or_origin(origin), name);
-        }
-        assert_eq!(
-            without_query("https://fs1.example.edu/a.dat?token=secret"),
-            "https://fs1.example.edu/a.dat"
-        );
-        assert_eq!(without_query("/home/ada/really?"), "/home/ada/really?");
-    }
 
     #[test]
     fn states_are_put_into_words() {

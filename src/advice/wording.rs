@@ -1,5 +1,6 @@
 //! Formats advice as text: first the action, then the facts, then the commands.
 
+use super::addresses::without_secrets;
 use super::decide::percent_words;
 use super::held_jobs::query_words;
 use super::job_advice::{AdviceGround, JobAdvice};
@@ -34,7 +35,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     if let Some(reason) = &advice.reason {
         lines.push(format!(
             "  hold reason: {}",
-            escape::value(&reason.to_string())
+            escape::value(&without_secrets(&reason.to_string()))
         ));
     }
     if let Some(owner) = &advice.owner {

@@ -74,7 +74,7 @@ pub use plain_stream::{PlainStream, decompress};
 pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::{ReasonTemplates, reason_template};
-pub use reason_identity::{NamedFile, named_file};
+pub use reason_identity::{NamedFile, file_origin, named_file};
 pub use record_cuts::last_record_start;
 pub use source::{is_read_once, open};
 pub use whole_records::whole_records_end;

@@ -43,14 +43,21 @@ pub struct NamedFile<'a> {
     pub origin: &'a str,
 }
 
+/// Returns the origin of the URL or absolute path `file`, as in [`NamedFile::origin`].
+pub fn file_origin(file: &str) -> &str {
+    let origin = origin_of(file.as_bytes());
+    file.get(..origin.len()).unwrap_or(file)
+}
+
 /// Returns the file that the hold reason `reason` names: the one whose hash is in
 /// [`HoldFacts::file`]. Returns `None` if the reason names none.
 pub fn named_file(reason: &str) -> Option<NamedFile<'_>> {
     let file = normalise(reason.as_bytes(), &mut Vec::new()).file?;
     // Words are cut at ASCII characters, so they are text again.
+    let file = std::str::from_utf8(file).ok()?;
     Some(NamedFile {
-        file: std::str::from_utf8(file).ok()?,
-        origin: std::str::from_utf8(origin_of(file)).ok()?,
+        file,
+        origin: file_origin(file),
     })
 }
 

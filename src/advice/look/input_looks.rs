@@ -13,6 +13,7 @@ use super::look_process::{LookAnswer, LookProcess};
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
 use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
+use crate::addresses::without_secrets;
 use crate::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use crate::unheld_job::UnheldJob;
 use crate::unheld_jobs::UnheldJobs;
@@ -255,7 +256,8 @@ fn silent_servers_caveat(urls: &[SharedText], answers: &UrlAnswers<'_>) -> Optio
     let count = urls.iter().filter(is_silent).count();
     let first = urls.iter().find(is_silent)?;
     Some(format!(
-        "the servers of {} that idle jobs need do not answer, such as that of {first}",
-        output::counted(count, "file")
+        "the servers of {} that idle jobs need do not answer, such as that of {}",
+        output::counted(count, "file"),
+        without_secrets(first)
     ))
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::job_look::{JobLook, LookState};
 use super::looks::{LookPlan, add_look};
+use crate::addresses::{server_of, without_secrets};
 use crate::job_advice::{AdviceGround, JobAdvice};
-use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
@@ -142,13 +142,6 @@ fn address_of(url: &str) -> Option<String> {
     is_web.then(|| url.to_owned())
 }
 
-/// Returns the scheme and the host of `url`. Paths of `osdf` addresses belong to many origins.
-fn server_of(url: &str) -> &str {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
-    if end == host { url } else { &url[..end] }
-}
-
 /// Returns up to [`MAX_ADDRESSES`] different ones of `urls`: one of each server first.
 fn first_of_each_server<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let (mut seen, mut servers) = (HashSet::new(), HashSet::new());
@@ -185,8 +178,8 @@ fn url_look(
         UrlAnswer::NoAnswer if is_learned || failed.was_not_found => (LookState::NoAnswer, None),
         UrlAnswer::NoAnswer => (LookState::NoAnswer, Some((Later, Probable))),
     };
-    let url = SharedText::from(failed.url.to_owned());
-    Some(JobLook::of_url(url, state, decides, looked_ms))
+    let url = without_secrets(failed.url);
+    Some(JobLook::of_url(url.into(), state, decides, looked_ms))
 }
 
 #[cfg(test)]
