@@ -255,26 +255,22 @@ fn group_of<'a>(
     let first = jobs[0];
     let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
     let since = jobs.iter().map(|advice| advice.held_since_ms);
-    let odds = jobs.iter().filter_map(|advice| advice.probability);
-    let raise = jobs
-        .iter()
-        .filter_map(|advice| advice.raise)
-        .max_by_key(|raise| raise.number);
+    let raises = jobs.iter().filter_map(|advice| advice.raise);
+    let raise = raises.max_by_key(|raise| raise.number);
 
+    let named = jobs.iter().filter(|advice| is_named(advice));
     let names = JobNames {
         held,
-        members: jobs
-            .iter()
-            .filter(|advice| is_named(advice))
-            .map(|advice| advice.held_id())
-            .collect(),
+        members: named.map(|advice| advice.held_id()).collect(),
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
     let (command, then) = names.commands(first, raise);
+
     let with_state = jobs.iter().filter(|advice| advice.state.is_some());
     let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
     let state = last_known.and_then(|advice| advice.state.as_deref());
     let (look, looked_files) = looks_of(jobs);
+    let owners = jobs.iter().filter_map(|advice| advice.owner.as_deref());
     CauseGroup {
         cause: name_of(key),
         ap: &first.ap,
@@ -285,14 +281,8 @@ fn group_of<'a>(
         words: shared_words(jobs),
         jobs: jobs.iter().map(|advice| advice.job).collect(),
         clusters: clusters.len(),
-        owners: jobs
-            .iter()
-            .filter_map(|advice| advice.owner.as_deref())
-            .collect(),
-        odds: odds
-            .clone()
-            .min_by(f64::total_cmp)
-            .zip(odds.max_by(f64::total_cmp)),
+        owners: owners.collect(),
+        odds: odds_range(jobs),
         probes: probe_results(jobs),
         look,
         looked_files,
@@ -309,6 +299,13 @@ fn group_of<'a>(
         command,
         then,
     }
+}
+
+/// Returns the lowest and the highest of the probabilities that are stated for `jobs`.
+fn odds_range(jobs: &[&JobAdvice]) -> Option<(f64, f64)> {
+    let odds = jobs.iter().filter_map(|advice| advice.probability);
+    let lowest = odds.clone().min_by(f64::total_cmp);
+    lowest.zip(odds.max_by(f64::total_cmp))
 }
 
 /// Returns the first look that decides on one of `jobs`, and the number of files that such looks are

@@ -21,7 +21,7 @@ use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
-use poolcast_events::{EventStore, StoreSummary};
+use poolcast_events::{EventStore, StoreSummary, StoredJob};
 use poolcast_holds::answers::{NamedFault, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
@@ -222,14 +222,12 @@ impl HoldJudge<'_> {
         let stated_evidence = evidence.filter(|_| stated.is_some());
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
+        let StoredJob { cluster, proc, .. } = held.job;
         JobAdvice {
-            job: JobId {
-                cluster: held.job.cluster,
-                proc: held.job.proc,
-            },
+            job: JobId { cluster, proc },
             ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
-            cluster: held.job.cluster,
-            proc: held.job.proc,
+            cluster,
+            proc,
             owner: None,
             action: judgement.decision.action,
             ground: judgement.decision.ground,

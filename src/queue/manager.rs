@@ -75,22 +75,16 @@ pub fn run_manager(
         let is_last_look = stop.load(Ordering::Relaxed);
         match fill_and_check(queue, &fill, &mut monitor) {
             Err(error) => error_backoff.wait_or_fail(error, stop)?,
-            Ok(MonitorReport {
-                counts,
-                lost_leases,
-            }) => {
+            Ok(report) => {
                 error_backoff.reset();
-                for lost in &lost_leases {
-                    on_event(ManagerEvent::LeaseLost(lost));
+                if report_changes(&report, &mut ended, &mut on_event) {
+                    backoff.reset();
                 }
+
+                let counts = report.counts;
                 // Until the queue is sealed, new items may become available at any time.
                 let looks_per_heartbeat = if counts.sealed.is_some() { 2.0 } else { 4.0 };
                 backoff.set_max_wait(queue.settings.heartbeat_s / looks_per_heartbeat);
-                if counts.ended() > ended {
-                    ended = counts.ended();
-                    on_event(ManagerEvent::ItemsEnded(&counts));
-                    backoff.reset();
-                }
                 let is_ended_by_request = counts.leased == 0 && queue.hand_out().is_final();
                 if counts.is_over() || is_ended_by_request {
                     finish(&counts)?;
@@ -118,4 +112,23 @@ fn fill_and_check(
         fill(queue)?;
     }
     monitor.check_leases(None)
+}
+
+/// Reports to `on_event` the leases that were lost, and the items if more than `ended` have ended.
+/// Returns whether more have ended, and counts them in `ended`.
+fn report_changes(
+    report: &MonitorReport,
+    ended: &mut usize,
+    mut on_event: impl FnMut(ManagerEvent<'_>),
+) -> bool {
+    for lost in &report.lost_leases {
+        on_event(ManagerEvent::LeaseLost(lost));
+    }
+
+    let have_more_ended = report.counts.ended() > *ended;
+    if have_more_ended {
+        *ended = report.counts.ended();
+        on_event(ManagerEvent::ItemsEnded(&report.counts));
+    }
+    have_more_ended
 }

@@ -101,24 +101,8 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         return None;
     }
 
-    let metric = inputs.metric();
-    let columns = [("trial", 0), ("best value so far", 4)];
-    let mut table = ReportTable::new(
-        "Each trial that was better than all previous ones",
-        &columns,
-    );
-    let mut steps: Vec<(f64, f64)> = Vec::new();
-    for &(trial, value) in &valued {
-        let best = steps.last().map(|step| step.1);
-        if best.is_none_or(|best| metric.goal.is_gain(value, best, 0.0)) {
-            steps.extend(best.map(|best| (trial, best)));
-            steps.push((trial, value));
-            table.push([(trial as usize).into(), value.into()]);
-        }
-    }
-    let last = valued[valued.len() - 1].0;
-    steps.extend(steps.last().map(|step| (last, step.1)));
-
+    let goal = inputs.metric().goal;
+    let (table, steps) = best_steps(&valued, goal);
     let title = inputs.value_title();
     let mut plot = Plot::new(
         PlotAxis::new("trial", Scale::around(valued.iter().map(|point| point.0))),
@@ -139,7 +123,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         title: "The best trial so far".to_owned(),
         see: format!(
             "{} is better. If the line has been flat for long, more trials of this search would improve little.",
-            match metric.goal {
+            match goal {
                 Goal::Maximize => "Higher",
                 Goal::Minimize => "Lower",
             }
@@ -147,4 +131,27 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         drawing: plot.into(),
         table,
     })
+}
+
+/// Returns the trials that were better than all before them, as a table and as the points of a line
+/// that ends at the last trial. `valued` has the number and the value of each trial.
+fn best_steps(valued: &[(f64, f64)], goal: Goal) -> (ReportTable, Vec<(f64, f64)>) {
+    let columns = [("trial", 0), ("best value so far", 4)];
+    let mut table = ReportTable::new(
+        "Each trial that was better than all previous ones",
+        &columns,
+    );
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    for &(trial, value) in valued {
+        let best = steps.last().map(|step| step.1);
+        if best.is_none_or(|best| goal.is_gain(value, best, 0.0)) {
+            steps.extend(best.map(|best| (trial, best)));
+            steps.push((trial, value));
+            table.push([(trial as usize).into(), value.into()]);
+        }
+    }
+
+    let last = valued.last().zip(steps.last());
+    steps.extend(last.map(|(&(trial, _), &(_, best))| (trial, best)));
+    (table, steps)
 }

@@ -19,10 +19,7 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.trials.iter().any(|trial| trial.split.is_some());
     let has_epochs = inputs.has_epochs();
     let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
-    let mut parameters = varied_parameters(&inputs.trials);
-    // The model's name has its own column.
-    let is_of_model = |name: &str| name == "model" || inputs.is_over_waits() && name == "name";
-    parameters.retain(|name| !is_of_model(name));
+    let parameters = shown_parameters(inputs);
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
 
     let metric = inputs.metric().name;
@@ -50,12 +47,8 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
         (has_epochs, ("epoch kept", 0)),
         (has_splits, ("split", 0)),
     ];
-    columns.extend(
-        optional
-            .iter()
-            .filter(|(is_shown, _)| *is_shown)
-            .map(|(_, column)| *column),
-    );
+    let shown_optional = optional.iter().filter(|(is_shown, _)| *is_shown);
+    columns.extend(shown_optional.map(|(_, column)| *column));
     columns.extend(shown.iter().map(|name| (name.as_str(), 4)));
     if has_errors {
         columns.push(("reason", 0));
@@ -77,6 +70,14 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
         table.rows.push(row);
     }
     table
+}
+
+/// Returns the names of the hyper-parameters that differ. The model's name has its own column.
+fn shown_parameters(inputs: &ReportInputs) -> Vec<&str> {
+    let is_of_model = |name: &str| name == "model" || inputs.is_over_waits() && name == "name";
+    let mut parameters = varied_parameters(&inputs.trials);
+    parameters.retain(|name| !is_of_model(name));
+    parameters
 }
 
 /// Returns the cells of a trial before its hyper-parameters. `is_shown` selects the optional

@@ -119,6 +119,7 @@ impl PoolUser {
             request_memory_mb: 1 << rng.random_range(10..14),
         }
     }
+
     /// The user's directory on the access point, in which the jobs start.
     pub(super) fn home_directory(&self) -> String {
         format!("/home/{}", self.name)

@@ -159,13 +159,8 @@ impl AskedMoment {
         };
         let successes = successes_until(outcomes.len());
         let rate = shrunk_rate(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
-        let last = |is_success: bool| {
-            let found = outcomes
-                .iter()
-                .rfind(|outcome| outcome.is_success() == is_success);
-            found.map(|outcome| outcome.decided_ms())
-        };
-        let (success_ms, failure_ms) = (last(true), last(false));
+        let success_ms = last_decided_ms(outcomes, true);
+        let failure_ms = last_decided_ms(outcomes, false);
         let other_hold_ms = held.iter().rev().find(|&&held_ms| held_ms != self.hold_ms);
 
         let pass_ms = passes.last().map(|pass| pass.known_ms);
@@ -179,8 +174,6 @@ impl AskedMoment {
         let passes_after =
             |from_ms: i64| passes.len() - passes.partition_point(|pass| pass.known_ms <= from_ms);
         let ago = |units: f64| self.asked_ms - (units * self.unit_ms) as i64;
-        let last_3 = &outcomes[outcomes.len().saturating_sub(3)..];
-        let successes_of_3 = last_3.iter().filter(|outcome| outcome.is_success()).count();
 
         values.extend([
             count_share(outcomes.len()),
@@ -204,7 +197,7 @@ impl AskedMoment {
             count_share(holds_after(ago(4.0))),
             count_share(passes_after(ago(1.0))),
             count_share(held.len().saturating_sub(ended.len())),
-            shrunk_rate(successes_of_3 as f32, last_3.len() as f32, rate, 1.0),
+            rate_of_last_3(outcomes, rate),
         ]);
         rate
     }
@@ -230,6 +223,20 @@ impl AskedMoment {
         let age_ms = (self.asked_ms - time_ms).max(0) as f64;
         (self.unit_ms / (self.unit_ms + age_ms)) as f32
     }
+}
+
+/// Returns when the last success, or else the last failure, of `outcomes` was decided.
+fn last_decided_ms(outcomes: &[DatedOutcome], is_success: bool) -> Option<i64> {
+    let mut last_first = outcomes.iter().rev();
+    let found = last_first.find(|outcome| outcome.is_success() == is_success);
+    found.map(|outcome| outcome.decided_ms())
+}
+
+/// Returns the success rate of the last three `outcomes`, shrunk to `rate` by one case.
+fn rate_of_last_3(outcomes: &[DatedOutcome], rate: f32) -> f32 {
+    let last_3 = &outcomes[outcomes.len().saturating_sub(3)..];
+    let successes = last_3.iter().filter(|outcome| outcome.is_success()).count();
+    shrunk_rate(successes as f32, last_3.len() as f32, rate, 1.0)
 }
 
 /// Returns 1 if the first time is later, -1 if the second is, and 0 if neither is known.

@@ -226,16 +226,7 @@ impl ChunkActivations {
             let gates = &mut gates[panel_gates.clone()];
             // The state before frame 0 is zero and adds nothing.
             if !is_first {
-                PanelProduct {
-                    out: gates,
-                    out_row: PANEL,
-                    start: ProductStart::Existing,
-                    rows,
-                    a: StridedRows::matrix(states_before, width),
-                    panel: weights,
-                    width: PANEL,
-                }
-                .run();
+                add_recurrent_inputs(gates, StridedRows::matrix(states_before, width), weights);
             }
             run_wide_kernel(ActivateSums { gates });
             run_kernel(AdvanceCells {
@@ -305,6 +296,21 @@ impl ChunkActivations {
 /// The states of the last layer after `kept` frames, `[rows, width]`.
 pub(super) fn last_states(layers: &[LayerTrace], kept: usize, rows: usize, width: usize) -> &[f32] {
     &layers[layers.len() - 1].states[kept * rows * width..][..rows * width]
+}
+
+/// Adds to the `gates` of one panel, `[rows, PANEL]`, the products of the `states` before and its
+/// recurrent `weights`.
+fn add_recurrent_inputs(gates: &mut [f32], states: StridedRows<'_>, weights: &[f32]) {
+    PanelProduct {
+        rows: gates.len() / PANEL,
+        out: gates,
+        out_row: PANEL,
+        start: ProductStart::Existing,
+        a: states,
+        panel: weights,
+        width: PANEL,
+    }
+    .run();
 }
 
 /// Returns the matrices `slot` and `slot + 1` of `all`, each of `len` numbers.

@@ -172,19 +172,11 @@ impl TrainingLoop<'_> {
         last_written: &mut Instant,
     ) -> Result<LearnedEpoch, TrainError> {
         let epoch = state.epoch();
-        let orders: Vec<Vec<usize>> = learner
-            .row_counts()
-            .into_iter()
+        let counts = learner.row_counts().into_iter();
+        let orders: Vec<Vec<usize>> = counts
             .map(|count| shuffled_rows(count, self.seed, epoch))
             .collect();
-        let batches: Vec<(usize, &[usize])> = orders
-            .iter()
-            .enumerate()
-            .flat_map(|(number, order)| {
-                let batches = order.chunks(self.batch_size);
-                batches.map(move |rows| (number, rows))
-            })
-            .collect();
+        let batches = network_batches(&orders, self.batch_size);
 
         // A resumed epoch has learned from its earlier batches, so the mean loss counts them.
         let resumed = state.batch.min(batches.len());
@@ -227,6 +219,14 @@ impl TrainingLoop<'_> {
             rows: rows_seen - rows_before,
         })
     }
+}
+
+/// Cuts the rows of each network into batches of at most `size` rows, beside the number of the network.
+fn network_batches(orders: &[Vec<usize>], size: usize) -> Vec<(usize, &[usize])> {
+    let numbered = orders.iter().enumerate();
+    numbered
+        .flat_map(|(number, order)| order.chunks(size).map(move |rows| (number, rows)))
+        .collect()
 }
 
 impl BatchProgress {

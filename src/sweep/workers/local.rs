@@ -11,7 +11,7 @@ use super::worker::work_trials;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
 use poolcast_holds::training::Epoch;
-use poolcast_queue::{ManagerOutcome, Queue};
+use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_tensors::TensorSettings;
 
 /// The settings of [`run_locally`].
@@ -25,6 +25,38 @@ pub struct LocalWorkers<'a> {
     pub keep: usize,
     /// A flag that, once set, stops the sweep.
     pub stop: &'a AtomicBool,
+}
+
+/// The workers of this process, each of which ends once.
+struct RunningWorkers {
+    left: AtomicUsize,
+    /// Whether a worker found that all trials have ended.
+    have_all_ended: AtomicBool,
+    last_failure: Mutex<Option<anyhow::Error>>,
+}
+
+impl RunningWorkers {
+    /// Notes how a worker ended. Sets `look_again` or `stop` for the manager if it has to know.
+    fn end(&self, worked: Result<WorkerTally>, stop: &AtomicBool, look_again: &AtomicBool) {
+        // A worker that returns Ok found that all trials have ended. The manager must find that,
+        // too, and write the results, although it may still wait for the seat of a dead manager.
+        // Therefore it is woken, but not stopped.
+        if worked.is_ok() {
+            self.have_all_ended.store(true, Ordering::Relaxed);
+            look_again.store(true, Ordering::Relaxed);
+        }
+
+        // If all workers have failed, the manager would wait forever.
+        let is_last = self.left.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last && !self.have_all_ended.load(Ordering::Relaxed) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if let Err(error) = worked
+            && let Ok(mut failure) = self.last_failure.lock()
+        {
+            *failure = Some(error);
+        }
+    }
 }
 
 /// Manages `sweep` and works on it until all trials have ended or `stop` is set. Other processes
@@ -43,10 +75,12 @@ pub fn run_locally(
     note: impl Fn(&str) + Sync,
 ) -> Result<ManagerOutcome> {
     let stop = workers.stop;
-    let have_all_ended = AtomicBool::new(false);
     let look_again = AtomicBool::new(false);
-    let workers_left = AtomicUsize::new(workers.workers);
-    let last_failure = Mutex::new(None);
+    let running = RunningWorkers {
+        left: AtomicUsize::new(workers.workers),
+        have_all_ended: AtomicBool::new(false),
+        last_failure: Mutex::new(None),
+    };
 
     let work = || {
         let worked = work_trials(
@@ -58,23 +92,7 @@ pub fn run_locally(
             &progress,
             &ended,
         );
-        // A worker that returns Ok found that all trials have ended. The manager must find that,
-        // too, and write the results, although it may still wait for the seat of a dead manager.
-        // Therefore it is woken, but not stopped.
-        if worked.is_ok() {
-            have_all_ended.store(true, Ordering::Relaxed);
-            look_again.store(true, Ordering::Relaxed);
-        }
-        // If all workers have failed, the manager would wait forever.
-        let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_last && !have_all_ended.load(Ordering::Relaxed) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        if let Err(error) = worked
-            && let Ok(mut failure) = last_failure.lock()
-        {
-            *failure = Some(error);
-        }
+        running.end(worked, stop, &look_again);
     };
 
     let managed = std::thread::scope(|scope| {
@@ -91,7 +109,7 @@ pub fn run_locally(
         managed
     })?;
 
-    let failure = last_failure.into_inner().ok().flatten();
+    let failure = running.last_failure.into_inner().ok().flatten();
     match (managed, failure) {
         (ManagerOutcome::AllEnded(counts), _) => Ok(ManagerOutcome::AllEnded(counts)),
         (_, Some(error)) => Err(error),

@@ -221,33 +221,9 @@ impl<'a> StoredTokens<'a> {
             "`{WORDS_COLUMN}` has shape {words:?}, expected [r, {REASON_WORDS}]"
         );
         let rows = words[0];
-        let shapes: [(&str, &[usize]); 7] = [
-            (TOKENS_COLUMN, &[n, TOKENS, TOKEN_FEATURES]),
-            (CODE_COLUMN, &[n, TOKENS]),
-            (REASON_COLUMN, &[n, TOKENS]),
-            (MASK_COLUMN, &[n, TOKENS]),
-            (QUESTION_COLUMN, &[n, QUESTION_FEATURES]),
-            (QUESTION_CODE_COLUMN, &[n]),
-            (QUESTION_REASON_COLUMN, &[n]),
-        ];
-        for (name, expected) in shapes {
-            let shape = shard.shape(name)?;
-            ensure!(
-                shape == expected,
-                "`{name}` has shape {shape:?}, expected {expected:?}"
-            );
-        }
+        Self::check_shapes(shard, n)?;
+        Self::check_numbers(shard)?;
 
-        let tokens: &[f16] = shard.column(TOKENS_COLUMN)?;
-        let numbers: [&[f32]; 2] = [shard.column(QUESTION_COLUMN)?, shard.column(WORDS_COLUMN)?];
-        ensure!(
-            tokens.iter().all(|number| number.is_finite())
-                && numbers
-                    .into_iter()
-                    .flatten()
-                    .all(|number| number.is_finite()),
-            "its tokens have a value that is not a number"
-        );
         let mask: &[u8] = shard.column(MASK_COLUMN)?;
         ensure!(
             mask.iter().all(|&is_token| is_token <= 1),
@@ -274,6 +250,42 @@ impl<'a> StoredTokens<'a> {
                 .flatten()
                 .all(|&row| usize::from(row) < rows),
             "it has a reason that is not below {rows}"
+        );
+        Ok(())
+    }
+
+    /// Checks the shapes of all columns but the words, for `n` samples.
+    fn check_shapes(shard: &Shard, n: usize) -> Result<()> {
+        let shapes: [(&str, &[usize]); 7] = [
+            (TOKENS_COLUMN, &[n, TOKENS, TOKEN_FEATURES]),
+            (CODE_COLUMN, &[n, TOKENS]),
+            (REASON_COLUMN, &[n, TOKENS]),
+            (MASK_COLUMN, &[n, TOKENS]),
+            (QUESTION_COLUMN, &[n, QUESTION_FEATURES]),
+            (QUESTION_CODE_COLUMN, &[n]),
+            (QUESTION_REASON_COLUMN, &[n]),
+        ];
+        for (name, expected) in shapes {
+            let shape = shard.shape(name)?;
+            ensure!(
+                shape == expected,
+                "`{name}` has shape {shape:?}, expected {expected:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that all numbers are finite.
+    fn check_numbers(shard: &Shard) -> Result<()> {
+        let tokens: &[f16] = shard.column(TOKENS_COLUMN)?;
+        let numbers: [&[f32]; 2] = [shard.column(QUESTION_COLUMN)?, shard.column(WORDS_COLUMN)?];
+        ensure!(
+            tokens.iter().all(|number| number.is_finite())
+                && numbers
+                    .into_iter()
+                    .flatten()
+                    .all(|number| number.is_finite()),
+            "its tokens have a value that is not a number"
         );
         Ok(())
     }
