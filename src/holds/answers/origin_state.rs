@@ -1,5 +1,5 @@
-//! Tells a file that its directory or server lacks from a directory or server that fails, by the other jobs
-//! that got files from there, or failed to, at about the time of a hold.
+//! Distinguishes a file that is missing from a directory or server that fails, by the other jobs that got
+//! files from there, or failed to, at about the time of a hold.
 
 use std::collections::{HashMap, HashSet};
 
