@@ -218,7 +218,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => {
             Some(ANOTHER_MACHINE_MAY.to_owned())
         }
-        HoldAction::Fix if evidence.outlasts_failed_release() => Some(FAILED_AGAIN.to_owned()),
+        HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code

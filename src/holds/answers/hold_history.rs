@@ -24,6 +24,8 @@ pub(crate) struct LentOutcome {
     pub(crate) outcome: DatedOutcome,
     /// Index of the job.
     pub(crate) job: u32,
+    /// True if a person released the job, who may have repaired it before.
+    pub(crate) is_by_hand: bool,
 }
 
 impl LentOutcome {
@@ -34,6 +36,7 @@ impl LentOutcome {
             at_ms,
             outcome: DatedOutcome::new(known_ms, true),
             job,
+            is_by_hand: false,
         }
     }
 }
@@ -334,12 +337,14 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
         at_ms: hold.hold_ms,
         outcome: DatedOutcome::new(hold.hold_ms, false),
         job,
+        is_by_hand: false,
     };
     let released = hold.release_ms.zip(hold.unrepaired_outcome());
     let released = released.map(|(at_ms, outcome)| LentOutcome {
         at_ms,
         outcome,
         job,
+        is_by_hand: !hold.is_automatic,
     });
     [Some(begun), released].into_iter().flatten()
 }

@@ -49,8 +49,8 @@ pub(crate) struct PastHold {
     /// The next run: a success if the job got past the point of the hold.
     pub(crate) next_run: Option<DatedOutcome>,
     pub(crate) causes: CauseKeys,
-    /// Outcomes of this release and of the job's next ones, each without a repair.
-    next_outcomes: Vec<DatedOutcome>,
+    /// This release and the job's next ones, each without a repair that the log shows.
+    next_releases: Vec<DecidedRelease>,
     /// Removal of the job that ended this hold or one of the next ones.
     removed_ms: Option<i64>,
     /// Earlier holds of the job for the same code and subcode.
@@ -79,24 +79,43 @@ impl PastHold {
         self.outcome.filter(|_| !self.is_repaired)
     }
 
-    /// Returns true if the job succeeds once it is released later, without a repair; `None` if that was
-    /// not known at `known_ms`. True after a success of one of the next three releases, false after
-    /// two failures or a removal. A success after a repair that the log shows does not count.
-    pub(crate) fn passes_later(&self, known_ms: i64) -> Option<bool> {
-        let is_known = |outcome: &&DatedOutcome| outcome.decided_ms() <= known_ms;
-        let known = self.next_outcomes.iter().filter(is_known);
-        let mut failures = 0;
-        for outcome in known {
-            if outcome.is_success() {
-                return Some(true);
-            }
-            failures += 1;
+    /// Returns whether the job succeeds once it is released later, without a repair; `None` if that was
+    /// not known at `known_ms`. It does after a success of one of the next three releases, and does not
+    /// after two failures or a removal. A success after a repair that the log shows does not count.
+    pub(crate) fn passes_later(&self, known_ms: i64) -> Option<LaterPass> {
+        let is_known = |release: &&DecidedRelease| release.outcome.decided_ms() <= known_ms;
+        let known: Vec<&DecidedRelease> = self.next_releases.iter().filter(is_known).collect();
+        if let Some(success) = known.iter().find(|one| one.outcome.is_success()) {
+            return Some(if success.is_automatic {
+                LaterPass::ByItself
+            } else {
+                LaterPass::ByHand
+            });
         }
-        let is_removed = self
-            .removed_ms
-            .is_some_and(|removed_ms| removed_ms <= known_ms);
-        (failures >= 2 || is_removed).then_some(false)
+
+        let removed_ms = self.removed_ms.unwrap_or(i64::MAX);
+        let is_given_up = known.len() >= 2 || removed_ms <= known_ms;
+        is_given_up.then_some(LaterPass::Never)
     }
+}
+
+/// A release whose outcome is known.
+#[derive(Debug, Clone, Copy)]
+struct DecidedRelease {
+    outcome: DatedOutcome,
+    /// True if a policy released the job.
+    is_automatic: bool,
+}
+
+/// Whether a job succeeds once it is released later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaterPass {
+    /// It failed again, or was removed.
+    Never,
+    /// It succeeded after a person had released it, who may have repaired it before.
+    ByHand,
+    /// It succeeded after a policy had released it.
+    ByItself,
 }
 
 /// Returns all holds of `store`, sorted by job and time.
@@ -126,7 +145,6 @@ fn holds_of_job(
     let mut holds: Vec<PastHold> = Vec::with_capacity(cycles.len());
     for (at, cycle) in cycles.iter().enumerate() {
         let next = at..cycles.len().min(at + RELEASES_UNTIL_PASSED);
-        let release = cycle.end.filter(|_| cycle.is_released(history));
         let (code, subcode) = (
             history.hold_code[cycle.hold],
             history.hold_subcode[cycle.hold],
@@ -153,15 +171,14 @@ fn holds_of_job(
             origin: job.hold_facts(cycle.hold).origin,
             hold_ms,
             end_ms: cycle.end.map(|end| history.time_ms[end].max(hold_ms)),
-            release_ms: release.map(|release| history.time_ms[release]),
-            is_automatic: release
-                .is_some_and(|release| history.value[release] == DecidedBy::Policy as i32),
+            release_ms: release_of(job, cycle).map(|release| history.time_ms[release]),
+            is_automatic: is_automatic(job, cycle),
             is_across_gap: cycle.outcome == HoldOutcome::LeftOut(ExclusionReason::AcrossGap),
             outcome: dated_outcome(job, cycle),
             is_repaired: is_repaired_success(job, cycle),
             next_run: next_run_outcome(history, cycle).filter(is_seen),
             causes,
-            next_outcomes: outcomes_of(job, &cycles[next.clone()]),
+            next_releases: decided_releases(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
             earlier_for_code: holds.iter().filter(of_code).count() as u32,
             earlier_for_reason: holds.iter().filter(of_reason).count() as u32,
@@ -192,14 +209,30 @@ fn is_repaired_success(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
     cycle.outcome == HoldOutcome::Label(true) && is_visibly_repaired(job, cycle)
 }
 
-/// Returns the outcomes of the releases that ended `cycles`, without successes after a repair.
-fn outcomes_of(job: &StoredJob<'_>, cycles: &[HoldCycle]) -> Vec<DatedOutcome> {
+/// Returns the releases that ended `cycles`, without successes after a repair.
+fn decided_releases(job: &StoredJob<'_>, cycles: &[HoldCycle]) -> Vec<DecidedRelease> {
     let unrepaired = cycles
         .iter()
         .filter(|cycle| !is_repaired_success(job, cycle));
     unrepaired
-        .filter_map(|cycle| dated_outcome(job, cycle))
+        .filter_map(|cycle| {
+            Some(DecidedRelease {
+                outcome: dated_outcome(job, cycle)?,
+                is_automatic: is_automatic(job, cycle),
+            })
+        })
         .collect()
+}
+
+/// Returns the event that released the job from the hold of `cycle`, if one did.
+fn release_of(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<usize> {
+    cycle.end.filter(|_| cycle.is_released(&job.history))
+}
+
+/// Returns true if a policy released the job from the hold of `cycle`.
+fn is_automatic(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
+    let release = release_of(job, cycle);
+    release.is_some_and(|release| job.history.value[release] == DecidedBy::Policy as i32)
 }
 
 /// Returns the time at which the job was removed while it was held, or after a release, in one of
@@ -223,13 +256,17 @@ mod tests {
     use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
     use test_stores::TestLog;
 
-    /// Returns whether the fault of the first hold passes, as known at second `known_s`, for a job
-    /// that is held at 10 s and then has these events.
-    fn passes(then: &[(i64, u16)], known_s: i64) -> Option<bool> {
+    /// Returns a log with a job that is held at 10 s, and then has these events.
+    fn held_job(then: &[(i64, u16)]) -> TestLog {
         let mut events = vec![(0, SUBMIT, 0), (5, EXECUTE, 0), (10, HELD, 7)];
         events.extend(then.iter().map(|&(s, number)| (s, number, 7)));
         let mut log = TestLog::default();
         log.add(&events);
+        log
+    }
+
+    /// Returns whether the fault of the first hold of `log` passes, as known at second `known_s`.
+    fn passes(log: &TestLog, known_s: i64) -> Option<LaterPass> {
         past_holds(&log.store())[0].passes_later(known_s * 1000)
     }
 
@@ -242,16 +279,19 @@ mod tests {
             (30, RELEASED),
             (31, EXECUTE),
         ];
-        let succeeded = [&failed[..], &[(40, TERMINATED)]].concat();
+        let mut succeeded = held_job(&[&failed[..], &[(40, TERMINATED)]].concat());
         assert_eq!(passes(&succeeded, 39), None, "one failure is not enough");
-        assert_eq!(passes(&succeeded, 40), Some(true));
-        let failed_again = [&failed[..], &[(40, HELD)]].concat();
+        assert_eq!(passes(&succeeded, 40), Some(LaterPass::ByItself));
+        succeeded.release_last_job_by_hand();
+        assert_eq!(passes(&succeeded, 40), Some(LaterPass::ByHand));
+
+        let failed_again = held_job(&[&failed[..], &[(40, HELD)]].concat());
         assert_eq!(passes(&failed_again, 39), None);
-        assert_eq!(passes(&failed_again, 40), Some(false));
-        let removed = [&failed[..3], &[(50, ABORTED)]].concat();
-        assert_eq!(passes(&removed, 50), Some(false));
+        assert_eq!(passes(&failed_again, 40), Some(LaterPass::Never));
+        let removed = held_job(&[&failed[..3], &[(50, ABORTED)]].concat());
+        assert_eq!(passes(&removed, 50), Some(LaterPass::Never));
         assert_eq!(passes(&removed, 49), None);
-        assert_eq!(passes(&[], 99), None);
+        assert_eq!(passes(&held_job(&[]), 99), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, LentOutcome};
-use super::past_hold::PastHold;
+use super::past_hold::{LaterPass, PastHold};
 
 /// Number of moments at which each hold is asked about, besides its beginning and its end.
 const MOMENTS_BETWEEN: u32 = 5;
@@ -166,32 +166,47 @@ pub(crate) fn label_later(
     known_ms: i64,
 ) -> Option<MomentLabel> {
     let own = hold.passes_later(known_ms);
-    if own != Some(true) && has_passed_for_others(history, hold, known_ms) {
-        return Some(MomentLabel {
-            is_success: true,
-            at_ms: hold.hold_ms,
-            weight: 1.0,
-            way: ReleaseWay::Lent,
-        });
-    }
-    own.map(|is_success| MomentLabel {
+    let (is_success, way) = match own {
+        Some(LaterPass::ByItself) => (true, ReleaseWay::ByItself),
+        Some(LaterPass::ByHand) => (true, ReleaseWay::ByHand),
+        Some(LaterPass::Never) | None => match passes_for_others(history, hold, known_ms) {
+            Some(way) => (true, way),
+            None => (false, ReleaseWay::of(hold)),
+        },
+    };
+    let is_known = is_success || own.is_some();
+    is_known.then_some(MomentLabel {
         is_success,
         at_ms: hold.hold_ms,
         weight: 1.0,
-        way: ReleaseWay::of(hold),
+        way,
     })
 }
 
-/// Returns true if another job with the same cause was released after `hold` began, within a few
-/// typical hold lengths, and succeeded.
-fn has_passed_for_others(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> bool {
+/// Returns how another job with the same cause was released after `hold` began, within a few typical hold
+/// lengths, and succeeded; `None` if none was. A release by a person counts if there is no other one.
+fn passes_for_others(
+    history: &HoldHistory<'_>,
+    hold: &PastHold,
+    known_ms: i64,
+) -> Option<ReleaseWay> {
     let kind = hold.causes.narrowest_kind();
     let lent = history.lent_successes(kind, &hold.causes);
     let until_ms = hold.hold_ms + (PASSES_WITHIN * history.unit_ms(hold.hold_ms)) as i64;
     let after = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
     let soon = lent[after..].iter().take_while(|one| one.at_ms <= until_ms);
-    soon.take(MAX_LENT)
-        .any(|one| one.job != hold.job && one.outcome.decided_ms() <= known_ms)
+    let is_usable =
+        |one: &&LentOutcome| one.job != hold.job && one.outcome.decided_ms() <= known_ms;
+    let are_by_hand = soon
+        .take(MAX_LENT)
+        .filter(is_usable)
+        .map(|one| one.is_by_hand);
+    let is_by_hand = are_by_hand.min()?;
+    Some(if is_by_hand {
+        ReleaseWay::ByHand
+    } else {
+        ReleaseWay::Lent
+    })
 }
 
 /// Returns the moments at which `hold` is asked about: soon after it begins, at ages spread evenly
@@ -402,6 +417,26 @@ mod tests {
         assert_eq!(settled(6_130), None);
         assert_eq!(settled(5_910), Some(false));
         assert_eq!(settled(6_300), Some(true), "after the success");
+    }
+
+    #[test]
+    fn success_after_a_repair_by_hand_is_not_one_by_itself() {
+        let mut log = log_of_long_holds();
+        log.add_held(7, 5_000);
+        log.add_released(7, 5_100, 6_000, true);
+        let way = |log: &TestLog| {
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let is_first = |hold: &&PastHold| hold.hold_ms == 5_000_000;
+            let hold = history.holds.iter().find(is_first).expect("a hold");
+            let label = label_later(&history, hold, 9_000_000).expect("a label");
+            (label.is_success, label.way)
+        };
+        assert_eq!(way(&log), (true, ReleaseWay::Lent));
+        log.release_last_job_by_hand();
+        assert_eq!(way(&log), (true, ReleaseWay::ByHand));
+        log.add_released(7, 5_200, 6_100, true);
+        assert_eq!(way(&log), (true, ReleaseWay::Lent), "one by a policy");
     }
 
     #[test]

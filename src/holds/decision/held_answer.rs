@@ -16,7 +16,7 @@ use crate::training::AnswerThreshold;
 /// has passed.
 const PASSING_FROM: f64 = 0.4;
 /// Probability of a later success from which on a rule that expects failure yields to the odds.
-const RULE_YIELDS_FROM: f64 = 0.5;
+const RULE_YIELDS_FROM: f64 = 0.6;
 /// Minimum probability of success of a probe.
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
@@ -70,7 +70,7 @@ pub(crate) fn held_answer(
             ..HeldAnswer::new(rule.action, firmness)
         };
     }
-    if evidence.outlasts_failed_release() {
+    if evidence.stays_after_failed_release() {
         return HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible));
     }
     let answer = success_answer(evidence, limits, settings)
@@ -517,6 +517,15 @@ pub(super) mod tests {
                 "the words outweigh odds without a promise"
             );
             assert_eq!(answer(named(0.05, 0.2)), (HoldAction::Fix, PROBABLE));
+            let again = HeldEvidence {
+                failed_again: true,
+                ..named(0.05, 0.45)
+            };
+            let expected = match fault {
+                NamedFault::Machine => HoldAction::Fix,
+                _ => HoldAction::Later,
+            };
+            assert_eq!(answer(again), (expected, POSSIBLE), "{fault:?}");
         }
         let often = HeldEvidence {
             holds_for_code: 5,

@@ -10,8 +10,8 @@ use super::cause_evidence::{
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
-    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, OriginState,
-    PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
+    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, NamedFault,
+    OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
     is_plugin_transfer,
 };
 
@@ -138,11 +138,14 @@ impl HeldEvidence {
         self.is_beyond_learned && !is_plugin_transfer(code, subcode)
     }
 
-    /// Returns true if the job has not written an output file, a released job of its cause has not done so again,
-    /// and the hold has lasted for longer than faults that pass.
-    pub fn outlasts_failed_release(&self) -> bool {
+    /// Returns true if a released job with the cause was held again, and none has got past it since, so that the
+    /// fault of this one stays, too: a machine did not start the installed program again, or an output file was
+    /// missing again, and the hold has lasted for longer than faults that pass.
+    pub fn stays_after_failed_release(&self) -> bool {
         let (code, subcode) = self.rule_key.code;
-        is_missing_output(code, subcode) && self.failed_again && self.outlasts_passing_faults()
+        let is_output = is_missing_output(code, subcode) && self.outlasts_passing_faults();
+        let is_machine = self.rule_key.named_fault == NamedFault::Machine;
+        self.failed_again && (is_output || is_machine)
     }
 
     /// Returns the probability of success now: the odds, or the posterior mean of the chance of
