@@ -2,6 +2,9 @@
 
 use htcondor_eventlog::file_origin;
 
+/// Separates the scheme of a URL from the rest.
+const SCHEME_END: &str = "://";
+
 /// Returns `text` without the users, passwords and queries of the URLs in it. The query of a URL that
 /// was signed for one job opens its file to everybody who reads the page.
 pub(super) fn without_secrets(text: &str) -> String {
@@ -27,9 +30,6 @@ pub(super) fn server_of(url: &str) -> &str {
         _ => origin,
     }
 }
-
-/// Separates the scheme of a URL from the rest.
-const SCHEME_END: &str = "://";
 
 fn ends_address(after: char) -> bool {
     after.is_whitespace() || matches!(after, ')' | '|' | '\'' | '"' | '<' | '>')

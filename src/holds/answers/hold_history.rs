@@ -293,15 +293,15 @@ impl CauseIndex {
         }
 
         // A file that one job reads can be read by others. An origin that has one file may lack another.
-        let runs = input_runs(store, holds, kind);
-        let mut reads: Vec<(Pass, u32)> = Vec::with_capacity(runs.len());
-        reads.extend(runs.iter().map(|(run, index)| (pass_of_run(run), *index)));
-        if kind == CauseKind::File {
-            passes.append(&mut reads);
-            lent.extend(runs.iter().map(|(run, index)| {
+        let mut reads = Vec::new();
+        for (run, index) in input_runs(store, holds, kind) {
+            if kind == CauseKind::File {
+                passes.push((pass_of_run(&run), index));
                 let success = LentOutcome::of_success(run.read_ms, run.known_ms, run.job);
-                (success, *index)
-            }));
+                lent.push((success, index));
+            } else {
+                reads.push((pass_of_run(&run), index));
+            }
         }
 
         for (run, index) in cluster_runs.of_started_programs(store, holds, kind) {

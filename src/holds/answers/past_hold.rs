@@ -82,20 +82,22 @@ impl PastHold {
     /// Returns whether the job succeeds once it is released later, without a repair; `None` if that was
     /// not known at `known_ms`. It does after a success of one of the next three releases, and does not
     /// after two failures or a removal. A success after a repair that the log shows does not count.
-    pub(crate) fn passes_later(&self, known_ms: i64) -> Option<LaterPass> {
+    pub(crate) fn passes_later(&self, known_ms: i64) -> Option<LaterOutcome> {
         let is_known = |release: &&DecidedRelease| release.outcome.decided_ms() <= known_ms;
         let known: Vec<&DecidedRelease> = self.next_releases.iter().filter(is_known).collect();
         if let Some(success) = known.iter().find(|one| one.outcome.is_success()) {
-            return Some(if success.is_automatic {
-                LaterPass::ByItself
-            } else {
-                LaterPass::ByHand
+            return Some(LaterOutcome {
+                is_success: true,
+                is_automatic: success.is_automatic,
             });
         }
 
         let removed_ms = self.removed_ms.unwrap_or(i64::MAX);
         let is_given_up = known.len() >= 2 || removed_ms <= known_ms;
-        is_given_up.then_some(LaterPass::Never)
+        is_given_up.then_some(LaterOutcome {
+            is_success: false,
+            is_automatic: self.is_automatic,
+        })
     }
 }
 
@@ -109,13 +111,11 @@ struct DecidedRelease {
 
 /// Whether a job succeeds once it is released later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaterPass {
-    /// It failed again, or was removed.
-    Never,
-    /// It succeeded after a person had released it, who may have repaired it before.
-    ByHand,
-    /// It succeeded after a policy had released it.
-    ByItself,
+pub(crate) struct LaterOutcome {
+    pub(crate) is_success: bool,
+    /// True if a policy made the release that succeeded, or else the first one: a person may have repaired the
+    /// job before.
+    pub(crate) is_automatic: bool,
 }
 
 /// Returns all holds of `store`, sorted by job and time.
@@ -265,9 +265,11 @@ mod tests {
         log
     }
 
-    /// Returns whether the fault of the first hold of `log` passes, as known at second `known_s`.
-    fn passes(log: &TestLog, known_s: i64) -> Option<LaterPass> {
-        past_holds(&log.store())[0].passes_later(known_s * 1000)
+    /// Returns whether the fault of the first hold of `log` passes, as known at second `known_s`, and whether a
+    /// policy released the job.
+    fn passes(log: &TestLog, known_s: i64) -> Option<(bool, bool)> {
+        let later = past_holds(&log.store())[0].passes_later(known_s * 1000)?;
+        Some((later.is_success, later.is_automatic))
     }
 
     #[test]
@@ -281,15 +283,15 @@ mod tests {
         ];
         let mut succeeded = held_job(&[&failed[..], &[(40, TERMINATED)]].concat());
         assert_eq!(passes(&succeeded, 39), None, "one failure is not enough");
-        assert_eq!(passes(&succeeded, 40), Some(LaterPass::ByItself));
+        assert_eq!(passes(&succeeded, 40), Some((true, true)));
         succeeded.release_last_job_by_hand();
-        assert_eq!(passes(&succeeded, 40), Some(LaterPass::ByHand));
+        assert_eq!(passes(&succeeded, 40), Some((true, false)));
 
         let failed_again = held_job(&[&failed[..], &[(40, HELD)]].concat());
         assert_eq!(passes(&failed_again, 39), None);
-        assert_eq!(passes(&failed_again, 40), Some(LaterPass::Never));
+        assert_eq!(passes(&failed_again, 40), Some((false, true)));
         let removed = held_job(&[&failed[..3], &[(50, ABORTED)]].concat());
-        assert_eq!(passes(&removed, 50), Some(LaterPass::Never));
+        assert_eq!(passes(&removed, 50), Some((false, true)));
         assert_eq!(passes(&removed, 49), None);
         assert_eq!(passes(&held_job(&[]), 99), None);
     }

@@ -7,7 +7,7 @@
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, LentOutcome};
-use super::past_hold::{LaterPass, PastHold};
+use super::past_hold::PastHold;
 
 /// Number of moments at which each hold is asked about, besides its beginning and its end.
 const MOMENTS_BETWEEN: u32 = 5;
@@ -59,8 +59,8 @@ impl ReleaseWay {
         }
     }
 
-    fn of(hold: &PastHold) -> ReleaseWay {
-        if hold.is_automatic {
+    fn new(is_automatic: bool) -> ReleaseWay {
+        if is_automatic {
             ReleaseWay::ByItself
         } else {
             ReleaseWay::ByHand
@@ -166,21 +166,18 @@ pub(crate) fn label_later(
     known_ms: i64,
 ) -> Option<MomentLabel> {
     let own = hold.passes_later(known_ms);
-    let (is_success, way) = match own {
-        Some(LaterPass::ByItself) => (true, ReleaseWay::ByItself),
-        Some(LaterPass::ByHand) => (true, ReleaseWay::ByHand),
-        Some(LaterPass::Never) | None => match passes_for_others(history, hold, known_ms) {
-            Some(way) => (true, way),
-            None => (false, ReleaseWay::of(hold)),
-        },
-    };
-    let is_known = is_success || own.is_some();
-    is_known.then_some(MomentLabel {
+    let label = |is_success, way| MomentLabel {
         is_success,
         at_ms: hold.hold_ms,
         weight: 1.0,
         way,
-    })
+    };
+    if own.is_none_or(|own| !own.is_success)
+        && let Some(way) = passes_for_others(history, hold, known_ms)
+    {
+        return Some(label(true, way));
+    }
+    own.map(|own| label(own.is_success, ReleaseWay::new(own.is_automatic)))
 }
 
 /// Returns how another job with the same cause was released after `hold` began, within a few typical hold
@@ -279,7 +276,7 @@ pub(crate) fn label_now(
                 is_success: outcome.is_success(),
                 at_ms: release_ms,
                 weight: (-gap.max(0.0) / within.max(1.0)).exp(),
-                way: ReleaseWay::of(hold),
+                way: ReleaseWay::new(hold.is_automatic),
             });
         }
     }
