@@ -13,6 +13,7 @@ mod name_list;
 mod new_rows;
 mod numeric_table;
 mod output_table;
+mod parquet_pages;
 mod row_labels;
 mod row_targets;
 mod split_check;

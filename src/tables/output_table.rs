@@ -227,6 +227,15 @@ mod tests {
         assert!(text.contains("it claims 500000 rows in"), "{text}");
     }
 
+    /// The fuzzer found this file of 625 bytes. Its decoder would reserve 270 MB for a page.
+    #[test]
+    fn parquet_files_with_a_huge_page_are_rejected() {
+        let path = Path::new("../../tests/fuzz/corpus/parquet/huge-page.parquet");
+        let error = read_table(path, |_| Ok(()), |(), _, _| Ok(())).expect_err("rejected");
+        let text = format!("{error:#}");
+        assert!(text.contains("a page has no header"), "{text}");
+    }
+
     /// The decoder panics on this file, which the fuzzer found.
     #[test]
     fn damaged_parquet_files_are_rejected() {

@@ -11,6 +11,8 @@ use parquet::record::{Field, Row};
 
 use poolcast_base::error::hinted;
 
+use super::parquet_pages::LimitedPages;
+
 /// A cell of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TableCell<'a> {
@@ -108,7 +110,7 @@ fn read_parquet<T>(
 ) -> Result<T> {
     let file = fs_err::File::open(path)?;
     let bytes = file.metadata()?.len();
-    let reader = SerializedFileReader::new(file.into_parts().0)?;
+    let reader = SerializedFileReader::new(LimitedPages(file.into_parts().0))?;
     check_row_count(reader.metadata().row_groups(), bytes)?;
     let schema = reader.metadata().file_metadata().schema();
     let names: Vec<String> = schema
