@@ -227,13 +227,18 @@ mod tests {
         assert!(text.contains("it claims 500000 rows in"), "{text}");
     }
 
-    /// The fuzzer found this file of 625 bytes. Its decoder would reserve 270 MB for a page.
+    /// The fuzzer found these files. Their decoder would reserve 270 MB, and 5 GB.
     #[test]
-    fn parquet_files_with_a_huge_page_are_rejected() {
-        let path = Path::new("../../tests/fuzz/corpus/parquet/huge-page.parquet");
-        let error = read_table(path, |_| Ok(()), |(), _, _| Ok(())).expect_err("rejected");
-        let text = format!("{error:#}");
-        assert!(text.contains("a page has no header"), "{text}");
+    fn parquet_files_with_huge_claims_are_rejected() {
+        for (file, reason) in [
+            ("huge-page", "a page has no header"),
+            ("huge-dictionary", "a dictionary claims 671088616 values"),
+        ] {
+            let path = format!("../../tests/fuzz/corpus/parquet/{file}.parquet");
+            let error = read_table(path.as_ref(), |_| Ok(()), |(), _, _| Ok(()));
+            let text = format!("{:#}", error.expect_err("rejected"));
+            assert!(text.contains(reason), "{text}");
+        }
     }
 
     /// The decoder panics on this file, which the fuzzer found.

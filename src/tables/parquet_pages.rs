@@ -2,6 +2,7 @@
 //!
 //! The `parquet` crate reserves the memory that the header of a page claims before it decompresses the
 //! page, so a damaged file of 500 bytes takes 2 GiB: <https://github.com/apache/arrow-rs/issues/10734>.
+//! It does the same with the number of values that a dictionary claims.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -14,14 +15,19 @@ use parquet::file::reader::{ChunkReader, Length};
 /// Maximum size of a page without compression, in bytes. Writers begin a new page after about 1 MiB.
 const MAX_PAGE_BYTES: i32 = 64 << 20;
 
-/// Maximum length in bytes of the first two fields of a header, each with one byte for its type.
-const PAGE_SIZE_END: u64 = 12;
+/// Maximum length in bytes of the numbers at the start of a header: five numbers of at most five
+/// bytes, a byte before each for its type, and a byte for the struct that has the last number.
+const NUMBERS_END: u64 = 31;
 
 /// First byte of a field in Thrift's compact protocol: its number is one more than that of the field
 /// before it, and it is a 32-bit number.
 const NEXT_FIELD_IS_I32: u8 = 0x15;
 
-/// A Parquet file. The header of a page that claims more than [`MAX_PAGE_BYTES`] is an error.
+/// Type of a page that has the distinct values of a column.
+const DICTIONARY_PAGE: i32 = 2;
+
+/// A Parquet file. The header of a page that claims more than [`MAX_PAGE_BYTES`] is an error, and so
+/// is a dictionary with more values than bytes.
 pub(super) struct LimitedPages(pub(super) File);
 
 impl Length for LimitedPages {
@@ -47,24 +53,53 @@ impl ChunkReader for LimitedPages {
     }
 }
 
-/// Fails if `header` is no header of a page, or claims too large a page. Its first two fields are the
-/// type of the page and its size without compression:
-/// <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
+/// Fails if `header` is no header of a page, or claims too much.
 fn check_page_size(header: impl Read) -> Result<()> {
     let mut start = Vec::new();
-    header.take(PAGE_SIZE_END).read_to_end(&mut start)?;
+    header.take(NUMBERS_END).read_to_end(&mut start)?;
 
-    let mut rest = start.as_slice();
-    let fields = (next_i32(&mut rest), next_i32(&mut rest));
-    let (Some(_), Some(bytes)) = fields else {
-        return Err(ParquetError::General("a page has no header".to_owned()));
-    };
-    if (0..=MAX_PAGE_BYTES).contains(&bytes) {
-        return Ok(());
+    let numbers = PageNumbers::parse(&start);
+    let numbers =
+        numbers.ok_or_else(|| ParquetError::General("a page has no header".to_owned()))?;
+    let PageNumbers { bytes, values, .. } = numbers;
+    if !(0..=MAX_PAGE_BYTES).contains(&bytes) {
+        return Err(ParquetError::General(format!(
+            "a page claims {bytes} bytes, more than {MAX_PAGE_BYTES}; write the table with smaller pages"
+        )));
     }
-    Err(ParquetError::General(format!(
-        "a page claims {bytes} bytes, more than {MAX_PAGE_BYTES}; write the table with smaller pages"
-    )))
+    if numbers.page_type == DICTIONARY_PAGE && !(0..=bytes).contains(&values) {
+        let claim = format!("a dictionary claims {values} values in {bytes} bytes");
+        return Err(ParquetError::General(claim));
+    }
+    Ok(())
+}
+
+/// Numbers from the header of a page, a struct of Thrift's compact protocol:
+/// <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
+struct PageNumbers {
+    page_type: i32,
+    /// Size of the page without compression.
+    bytes: i32,
+    values: i32,
+}
+
+impl PageNumbers {
+    /// Parses the start of a header. Returns `None` if it has not the fields that each header has.
+    fn parse(mut header: &[u8]) -> Option<Self> {
+        let page_type = next_i32(&mut header)?;
+        let bytes = next_i32(&mut header)?;
+        let _compressed_bytes = next_i32(&mut header)?;
+        let _checksum = next_i32(&mut header);
+
+        // A struct with the number of values follows, which is another field for each type of page.
+        let (_field, mut page) = header.split_first()?;
+        let values = next_i32(&mut page)?;
+        Some(Self {
+            page_type,
+            bytes,
+            values,
+        })
+    }
 }
 
 /// Returns the next field of a Thrift struct, if it is a 32-bit number with the next number of a
@@ -87,28 +122,53 @@ fn next_i32(bytes: &mut &[u8]) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// Returns a header of a data page of this size, as Thrift writes it.
-    fn header(bytes: i32) -> Vec<u8> {
-        let mut header = vec![NEXT_FIELD_IS_I32, 0, NEXT_FIELD_IS_I32];
-        let mut zigzag = (bytes << 1 ^ bytes >> 31).cast_unsigned();
+    /// Adds a number to a header, as Thrift writes it.
+    fn push_i32(header: &mut Vec<u8>, number: i32) {
+        header.push(NEXT_FIELD_IS_I32);
+        let mut zigzag = (number << 1 ^ number >> 31).cast_unsigned();
         while zigzag >= 0x80 {
             header.push(zigzag as u8 | 0x80);
             zigzag >>= 7;
         }
         header.push(zigzag as u8);
+    }
+
+    /// Returns a header of a page with `struct_field` as the first byte of its struct.
+    fn header(page_type: i32, bytes: i32, struct_field: u8, values: i32) -> Vec<u8> {
+        let mut header = Vec::new();
+        for number in [page_type, bytes, 17] {
+            push_i32(&mut header, number);
+        }
+        header.push(struct_field);
+        push_i32(&mut header, values);
         header
     }
 
     #[test]
     fn pages_up_to_the_limit_are_read() {
+        let check = |bytes| check_page_size(header(0, bytes, 0x2c, 1 << 20).as_slice());
         for bytes in [0, 63, 64, 1 << 20, MAX_PAGE_BYTES] {
-            check_page_size(header(bytes).as_slice()).expect("small enough");
+            check(bytes).expect("small enough");
         }
         for bytes in [MAX_PAGE_BYTES + 1, i32::MAX, -1, i32::MIN] {
-            let error = check_page_size(header(bytes).as_slice()).expect_err("rejected");
-            let text = error.to_string();
+            let text = check(bytes).expect_err("rejected").to_string();
             assert!(
                 text.contains(&format!("a page claims {bytes} bytes")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn dictionaries_have_at_most_one_value_a_byte() {
+        let check = |values| check_page_size(header(DICTIONARY_PAGE, 8, 0x4c, values).as_slice());
+        for values in [0, 1, 8] {
+            check(values).expect("few enough");
+        }
+        for values in [9, i32::MAX, -1] {
+            let text = check(values).expect_err("rejected").to_string();
+            assert!(
+                text.contains(&format!("claims {values} values in 8 bytes")),
                 "{text}"
             );
         }
