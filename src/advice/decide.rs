@@ -208,7 +208,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
         HoldAction::Later if evidence.origin_state == OriginState::Fails => Some(
-            "files of several owners did not arrive from its directory or server, which more likely fails than the path is wrong"
+            "files of several jobs did not arrive from its directory or server, which more likely fails than the path is wrong"
                 .to_owned(),
         ),
         HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Server => Some(
@@ -319,13 +319,16 @@ pub(super) fn rule_evidence_words(
         FailedReleases::OfCluster => Some(FAILED_AGAIN),
         FailedReleases::Unknown => None,
     };
-    let is_there_for_others = evidence.origin_state == OriginState::Works;
-    let others =
-        "other jobs got their files from the same directory or server before and after this hold";
-    let words = [
-        is_there_for_others.then_some(others),
-        failed.filter(|_| rule.expects_failure()),
-    ];
+    let of_origin = match evidence.origin_state {
+        OriginState::Works => Some(
+            "other jobs got their files from the same directory or server before and after this hold",
+        ),
+        OriginState::PerhapsFails => Some(
+            "other clusters miss files of the same directory, so it may be away: the log does not name their owners",
+        ),
+        OriginState::Fails | OriginState::Unknown => None,
+    };
+    let words = [of_origin, failed.filter(|_| rule.expects_failure())];
     words.into_iter().flatten().map(str::to_owned)
 }
 

@@ -258,6 +258,6 @@ fn directory_that_several_owners_miss_is_not_a_wrong_path() {
         (&three["action"], &three["firmness"]),
         (&json!("later"), &json!("possible"))
     );
-    let reason = "files of several owners did not arrive from its directory or server, which more likely fails than the path is wrong";
+    let reason = "files of several jobs did not arrive from its directory or server, which more likely fails than the path is wrong";
     assert!(text.contains(reason), "{text}");
 }

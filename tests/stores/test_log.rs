@@ -88,6 +88,7 @@ impl TestLog {
     }
 
     /// Adds a job of `owner` that is held at `held_s` because a plug-in failed to read `input`, and stays so.
+    /// Without a name, its owner is unknown.
     pub fn add_failed_read(&mut self, input: InputFile, held_s: i64, owner: &str) {
         let cluster = self.add_held(input.file, held_s);
         if let Some(held) = self.events.last_mut() {
@@ -100,7 +101,7 @@ impl TestLog {
         }
         self.add_ad(cluster, vec![input]);
         if let Some(ad) = self.ads.last_mut() {
-            ad.owner = Some(owner.to_owned());
+            ad.owner = Some(owner.to_owned()).filter(|owner| !owner.is_empty());
         }
     }
 

@@ -21,7 +21,7 @@ use poolcast_pipelines::FittedPipeline;
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 10,
+    version: 11,
     rebuild: "poolcast run CONFIG",
 };
 

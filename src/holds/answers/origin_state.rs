@@ -17,6 +17,8 @@ const MIN_OWNERS: usize = 3;
 const MIN_OWNERS_BETWEEN_READS: usize = 2;
 /// Clusters, with the one of the hold itself, that must have failed between two reads.
 const MIN_CLUSTERS_BETWEEN_READS: usize = 3;
+/// Clusters of unknown owners that take the place of [`MIN_OWNERS`].
+const MIN_CLUSTERS: usize = 3;
 /// Files of these clusters or owners.
 const MIN_FILES: usize = 2;
 /// Reads from which on jobs are known to read from a directory or server.
@@ -41,6 +43,9 @@ pub enum OriginState {
     Works,
     /// Jobs of several owners failed to get their files.
     Fails,
+    /// Jobs of several clusters failed to get their files, and the log does not name their owners: all may
+    /// be of one who misnamed the files.
+    PerhapsFails,
 }
 
 /// A hold because an input file did not arrive.
@@ -158,11 +163,12 @@ impl OriginReads {
     fn state_by_failures(&self, hold: &PastHold, asked_ms: i64, unit_ms: i64) -> OriginState {
         let until_ms = asked_ms.min(hold.hold_ms + unit_ms);
         let failed = self.failed_between(hold.hold_ms - unit_ms, until_ms);
-        let fails = hold.subcode == NO_SUCH_FILE
-            && failed.owners.len() >= MIN_OWNERS
-            && failed.files.len() >= MIN_FILES;
-        if fails {
+        if hold.subcode != NO_SUCH_FILE || failed.files.len() < MIN_FILES {
+            OriginState::Unknown
+        } else if failed.owners.len() >= MIN_OWNERS {
             OriginState::Fails
+        } else if failed.owners.is_empty() && failed.clusters.len() >= MIN_CLUSTERS {
+            OriginState::PerhapsFails
         } else {
             OriginState::Unknown
         }
@@ -190,7 +196,7 @@ impl OriginReads {
             .map_or(asked_ms, |next_ms| asked_ms.min(*next_ms));
         let failed = self.failed_between(from_ms, until_ms);
         if until_ms - from_ms >= MISSED_AFTER * mean_ms
-            && failed.owners.len() >= MIN_OWNERS_BETWEEN_READS
+            && (failed.owners.is_empty() || failed.owners.len() >= MIN_OWNERS_BETWEEN_READS)
             && failed.clusters.len() >= MIN_CLUSTERS_BETWEEN_READS
             && failed.files.len() >= MIN_FILES
         {
@@ -233,7 +239,7 @@ impl OriginReads {
         failed.clusters.len() <= 1
     }
 
-    /// Returns the jobs of known owners whose transfers failed between two times.
+    /// Returns the jobs whose transfers failed between two times.
     fn failed_between(&self, from_ms: i64, until_ms: i64) -> FailedJobs {
         let begin = self
             .failed
@@ -241,12 +247,11 @@ impl OriginReads {
         let all = self.failed[begin..].iter();
         let mut jobs = FailedJobs::default();
         for failed in all.take_while(|failed| failed.hold_ms <= until_ms) {
-            if failed.owner == 0 {
-                continue; // unknown
-            }
             jobs.clusters.insert(failed.cluster);
-            jobs.owners.insert(failed.owner);
             jobs.files.insert(failed.file);
+            if failed.owner != 0 {
+                jobs.owners.insert(failed.owner);
+            }
         }
         jobs
     }
@@ -256,6 +261,7 @@ impl OriginReads {
 #[derive(Debug, Default)]
 struct FailedJobs {
     clusters: HashSet<ClusterKey>,
+    /// Known owners: none in a log that does not name them, as HTCondor writes it by default.
     owners: HashSet<u64>,
     files: HashSet<u64>,
 }
@@ -383,6 +389,43 @@ mod tests {
             of_one_owner.add_failed_read(file(number), 300, "ada");
         }
         assert_eq!(state(&of_one_owner, 500).0, OriginState::Unknown);
+    }
+
+    #[test]
+    fn clusters_count_where_the_log_names_no_owner() {
+        let mut log = log_of_reads(600);
+        for number in 2..5 {
+            log.add_failed_read(file(number), 300 + i64::from(number), "");
+        }
+        assert_eq!(state(&log, 303).0, OriginState::Unknown, "two clusters");
+        assert_eq!(state(&log, 500), (OriginState::Fails, 0));
+
+        let mut while_others_read = log_of_reads(210);
+        while_others_read.add_failed_read(file(2), 205, "");
+        assert_eq!(state(&while_others_read, 300).0, OriginState::Works);
+        while_others_read.add_failed_read(file(3), 206, "");
+        let of_two = state(&while_others_read, 300).0;
+        assert_eq!(of_two, OriginState::Unknown, "two failures");
+    }
+
+    #[test]
+    fn without_reads_clusters_of_unknown_owners_may_miss_a_directory() {
+        let mut log = TestLog::default();
+        for number in [2, 3] {
+            log.add_failed_read(file(number), 300, "");
+        }
+        let missing_state = |log: &TestLog| {
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let mut missing = history.holds[0].clone();
+            missing.subcode = NO_SUCH_FILE;
+            history.origin_state(&missing, 500_000).0
+        };
+        assert_eq!(missing_state(&log), OriginState::Unknown, "two clusters");
+        log.add_failed_read(file(2), 300, "");
+        assert_eq!(missing_state(&log), OriginState::PerhapsFails);
+        log.add_failed_read(file(2), 300, "ada");
+        assert_eq!(missing_state(&log), OriginState::Unknown, "one owner");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
-    AnswerLimits, FailedReleases, HeldOdds, LimitPair, OriginState, RecoveryKey, RecoveryRecord,
-    RuleRecord,
+    AnswerLimits, FailedReleases, HeldOdds, LimitPair, OriginState, PROGRAM_NOT_STARTED,
+    RecoveryKey, RecoveryRecord, RuleRecord,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -21,6 +21,9 @@ const RULE_YIELDS_FROM: f64 = 0.6;
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
+/// Probability of success from which on a job that is alone with its cause is released as a try: one run is
+/// worth a third of a success.
+const LONE_TRY_FROM: f64 = 0.35;
 /// Number of held jobs of a cause up to which each is released by its own probability.
 const FEW_HELD: usize = 3;
 /// Probability of success from which on many held jobs of a cause are released without a probe.
@@ -113,7 +116,9 @@ fn rule_firmness(
             Some(precision) => precision < settings.precision,
             None => earned == AnswerFirmness::Possible,
         };
-        evidence.agrees_with_rule() && !is_wrong
+        evidence.agrees_with_rule()
+            && !is_wrong
+            && evidence.origin_state != OriginState::PerhapsFails
     };
     if is_firm {
         AnswerFirmness::Firm
@@ -143,11 +148,19 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     let passes = later >= RULE_YIELDS_FROM
         && is_learned
         && !is_known_from_elsewhere
-        && evidence.origin_state != OriginState::Works;
+        && evidence.origin_state != OriginState::Works
+        && !is_own_program_repaired(evidence);
     evidence.origin_state != OriginState::Fails
         && !evidence.passed_since
         && !evidence.has_recovered()
         && !passes
+}
+
+/// Returns true if the program that a job brings along could not be started, and most jobs that got past such
+/// holds were released by hand, which says that their programs were repaired.
+fn is_own_program_repaired(evidence: &HeldEvidence) -> bool {
+    let (code, _) = evidence.rule_key.code;
+    code == PROGRAM_NOT_STARTED && evidence.is_mostly_repaired
 }
 
 /// Returns the answer where a release pays, now or as a probe.
@@ -198,9 +211,17 @@ fn success_answer(
     if held >= 2 && may_pass && pays && is_due {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
-    let is_try =
-        held == 1 && is_passing && evidence.is_taught && evidence.best_of_cause >= TRY_FROM;
+    let is_try = held == 1 && is_passing && is_lone_try(evidence, is_due);
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
+}
+
+/// Returns true if a job that is alone with a passing cause is worth a run: its odds are high enough, or it has
+/// been held for longer than faults that pass. If its fault passes, it has passed by now, and to wait shows
+/// nothing. Outcomes of its owner need not be known, because no other job depends on the answer.
+fn is_lone_try(evidence: &HeldEvidence, is_due: bool) -> bool {
+    let outlasts_outages =
+        evidence.is_beyond_learned && is_due && evidence.origin_state != OriginState::Fails;
+    outlasts_outages || evidence.best_of_cause >= LONE_TRY_FROM
 }
 
 /// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
@@ -490,8 +511,9 @@ pub(super) mod tests {
             (HoldAction::Probe, None),
             "a try"
         );
-        assert_eq!(answer(evidence(0.4, 0.7)), (HoldAction::Later, POSSIBLE));
-        assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, PROBABLE));
+        assert_eq!(answer(evidence(0.35, 0.7)), (HoldAction::Probe, None));
+        assert_eq!(answer(evidence(0.3, 0.7)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(evidence(0.3, 0.9)), (HoldAction::Later, PROBABLE));
         assert_eq!(answer(evidence(0.2, 0.96)), (HoldAction::Later, FIRM));
         let repaired = HeldEvidence {
             is_mostly_repaired: true,
@@ -662,7 +684,7 @@ pub(super) mod tests {
             is_taught: false,
             ..evidence(0.95, 0.9)
         };
-        assert_eq!(answer(untaught).0, HoldAction::Later);
+        assert_eq!(answer(untaught).0, HoldAction::Probe, "at most a try");
     }
 
     #[test]
@@ -705,7 +727,7 @@ pub(super) mod tests {
         assert_eq!(answer(elsewhere(0.05, 0.05)), (HoldAction::Fix, POSSIBLE));
         assert_eq!(answer(elsewhere(0.3, 0.35)), (HoldAction::Fix, POSSIBLE));
         assert_eq!(answer(elsewhere(0.05, 0.9)), (HoldAction::Later, POSSIBLE));
-        assert_eq!(answer(elsewhere(0.95, 0.95)).0, HoldAction::Later);
+        assert_eq!(answer(elsewhere(0.95, 0.95)).0, HoldAction::Probe);
         let recovered = HeldEvidence {
             recovered: 2,
             ..elsewhere(0.3, 0.9)
@@ -759,10 +781,7 @@ pub(super) mod tests {
             ..evidence(0.2, 0.9)
         };
         assert_eq!(answer(old(NamedFault::Unknown)).0, HoldAction::Fix);
-        assert_eq!(
-            answer(old(NamedFault::Missing)),
-            (HoldAction::Later, POSSIBLE)
-        );
+        assert_eq!(answer(old(NamedFault::Missing)), (HoldAction::Probe, None));
     }
 
     #[test]
@@ -786,6 +805,23 @@ pub(super) mod tests {
             };
             assert_ne!(answer(agreed).1, FIRM, "nothing was learned");
         }
+    }
+
+    #[test]
+    fn releases_by_hand_show_no_passing_fault_of_an_own_program() {
+        let passes = |code: (i32, i32), is_mostly_repaired| HeldEvidence {
+            rule: code_rule(code.0, code.1),
+            rule_key: RuleKey {
+                code,
+                ..rule_key(NamedFault::Unknown)
+            },
+            is_mostly_repaired,
+            ..evidence(0.2, 0.96)
+        };
+        assert_eq!(answer(passes((6, 2), false)), (HoldAction::Later, FIRM));
+        assert_eq!(answer(passes((6, 2), true)).0, HoldAction::Fix);
+        let of_input = answer(passes((13, 2), true));
+        assert_eq!(of_input, (HoldAction::Later, PROBABLE));
     }
 
     #[test]
@@ -858,6 +894,13 @@ pub(super) mod tests {
         };
         assert_eq!(firmness(Some(never_agreed), 0.1), FIRM);
         assert_eq!(firmness(Some(never_agreed), 0.4), PROBABLE);
+        let perhaps_away = HeldEvidence {
+            rule: code_rule(13, 2),
+            origin_state: OriginState::PerhapsFails,
+            ..evidence(0.1, 0.1)
+        };
+        let unsure = rule_firmness(None, &perhaps_away, &settings);
+        assert_eq!(Some(unsure), PROBABLE, "the directory may be away");
         let elsewhere = rule_firmness(None, &elsewhere(0.1, 0.1), &settings);
         assert_eq!(Some(elsewhere), PROBABLE, "known from elsewhere alone");
 
@@ -982,7 +1025,24 @@ pub(super) mod tests {
         let of_odds = |now, later| answer(old(evidence(now, later)));
         assert_eq!(of_odds(0.95, 0.9), (HoldAction::Probe, None), "a try");
         assert_eq!(of_odds(0.6, 0.9), (HoldAction::Probe, None));
-        assert_eq!(of_odds(0.2, 0.9), (HoldAction::Later, POSSIBLE));
+        assert_eq!(
+            of_odds(0.2, 0.9),
+            (HoldAction::Probe, None),
+            "it would have passed by now"
+        );
+        let not_due = [
+            HeldEvidence {
+                failed_just_now: true,
+                ..evidence(0.2, 0.9)
+            },
+            HeldEvidence {
+                origin_state: OriginState::Fails,
+                ..evidence(0.2, 0.9)
+            },
+        ];
+        for evidence in not_due {
+            assert_eq!(answer(old(evidence)), (HoldAction::Later, POSSIBLE));
+        }
         assert_eq!(of_odds(0.05, 0.05), (HoldAction::Fix, POSSIBLE));
         let often = HeldEvidence {
             holds_for_code: 5,

@@ -78,8 +78,8 @@ pub struct HeldEvidence {
     /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
     /// them before: the owner of this job, or an unknown one.
     pub is_perhaps_repaired: bool,
-    /// True if the job has not written an output file, and most of those that got past such holds were
-    /// released by hand. A person may have repaired each of them.
+    /// True if most jobs that got past holds with the same words were released by hand. A person may have
+    /// repaired each of them.
     pub is_mostly_repaired: bool,
     /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
     /// the job has no further fault.
@@ -317,12 +317,8 @@ fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
     owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
 }
 
-/// Returns true if `hold` is for a missing output file, and most of those that got past holds with the same
-/// words were released by hand.
+/// Returns true if most jobs that got past holds with the words of `hold` were released by hand.
 fn is_mostly_repaired(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    if !is_missing_output(hold.code, hold.subcode) {
-        return false;
-    }
     let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
     let latest = &known.passes[known.passes.len().saturating_sub(MAX_PASSES)..];
     let by_hand = latest.iter().filter(|pass| pass.is_by_hand).count();

@@ -21,7 +21,7 @@ use poolcast_events::EventStore;
 /// Format of directories of rehearsals.
 const REHEARSAL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "rehearsal",
-    version: 6,
+    version: 7,
     rebuild: "poolcast rehearse --log LOG -o DIR",
 };
 
