@@ -21,8 +21,8 @@ const RULE_YIELDS_FROM: f64 = 0.6;
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
-/// Probability of success from which on a job that is alone with its cause is released as a try: one run is
-/// worth a third of a success.
+/// Probability of success from which on a job that is alone with its cause is released as a try: one success
+/// is worth three runs.
 const LONE_TRY_FROM: f64 = 0.35;
 /// Number of held jobs of a cause up to which each is released by its own probability.
 const FEW_HELD: usize = 3;
