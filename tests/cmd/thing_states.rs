@@ -260,4 +260,13 @@ fn directory_that_several_owners_miss_is_not_a_wrong_path() {
     );
     let reason = "files of several jobs did not arrive from its directory or server, which more likely fails than the path is wrong";
     assert!(text.contains(reason), "{text}");
+
+    let unnamed = log_of(&["ada", "bob", "cy"]).replace("Owner = ", "Nobody = ");
+    place.write("Unnamed", unnamed);
+    let (unnamed, text) = answer(&place, "Unnamed", "92000.0");
+    assert_eq!(
+        (&unnamed["action"], &unnamed["firmness"]),
+        (&json!("fix"), &json!("probable"))
+    );
+    assert!(text.contains("so it may be away"), "{text}");
 }
