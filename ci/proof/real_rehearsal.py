@@ -2,8 +2,8 @@
 
     real_rehearsal.py MINUTES SEED owners                    prints the names of the owners
     real_rehearsal.py MINUTES SEED servers                   prints the names of the servers
-    real_rehearsal.py MINUTES SEED run ROOT TRUTH            uses the pool with the root file system ROOT, and writes TRUTH
-    real_rehearsal.py MINUTES SEED truth TRUTH LOG FILE      writes FILE, a truth file for `poolcast rehearse`, about the holds in LOG
+    real_rehearsal.py MINUTES SEED run ROOT FACTS            uses the pool with the root file system ROOT, and writes FACTS
+    real_rehearsal.py MINUTES SEED truth FACTS LOG FILE      writes FILE, a truth file for `poolcast rehearse`, about the holds in LOG
 """
 
 import array
@@ -18,6 +18,8 @@ import struct
 import subprocess
 import sys
 import time
+
+import truth
 
 # What owners do about held jobs. Each looks once in a while: the time in between, in s.
 HABITS = {
@@ -37,7 +39,8 @@ OUTAGES = {
     "mount": ((90, 420), (300, 800), ("away",)),
     "licence": ((50, 300, 500), (150, 600), ("down",)),
 }
-# Success of a run while a server is overloaded, and of a program that forgets its output in a quarter of its runs.
+# Success of a run while a server is overloaded, as in real_rehearsal_server.py, and of a program that forgets its output in a quarter
+# of its runs.
 OVERLOADED, FORGETFUL = 0.4, 0.75
 # Faults that stay until somebody repairs them, with their share among clusters.
 PERMANENT = {"misnamed": 4, "misnamed each": 2, "lost address": 3, "no output": 3, "memory": 3, "interpreter": 2, "crash": 2}
@@ -50,9 +53,8 @@ SCRIPTS = {
     "memory": "sleep 2\nexit $1\n",
     "crash": "sleep 1\nkill -SEGV $$\n",
 }
-# Bytes of the columns of a truth file, and the value of `permanent` where it is not known.
-CODES = {"I32": "i", "U8": "B", "U32": "I", "I64": "q", "F64": "d"}
-UNKNOWN = 255
+# `cause` in a truth file for a cause that the simulation does not have.
+UNKNOWN_CAUSE = 255
 
 
 class Pool:
@@ -104,7 +106,10 @@ class Pool:
 
     def apply_outages(self, now):
         for server in SERVERS:
-            (self.state / server).write_text(state_of(self.outages, server, now))
+            # The server may read its state at any time.
+            fresh = self.state / f".{server}"
+            fresh.write_text(state_of(self.outages, server, now))
+            fresh.replace(self.state / server)
         licence, mount = self.state / "no-licence", self.root / "project"
         if state_of(self.outages, "licence", now) == "up":
             licence.unlink(missing_ok=True)
@@ -244,7 +249,8 @@ class Pool:
                 self.tried[cluster] = now, proc
                 self.shell(owner, f"condor_release {cluster}.{proc}")
 
-    def truth(self):
+    def facts(self):
+        """Returns from what the truth about each hold follows."""
         return {"started": self.started, "outages": self.outages, "clusters": self.clusters}
 
 
@@ -257,16 +263,16 @@ def state_of(outages, thing, at):
     return next((state for failed, begin, end, state in outages if failed == thing and begin <= at < end), "up")
 
 
-class Truth:
+class Facts:
     """What was true about the clusters of a run."""
 
     def __init__(self, path):
-        truth = json.loads(path.read_text())
-        self.started, self.outages = truth["started"], truth["outages"]
-        self.clusters = {cluster["cluster"]: cluster for cluster in truth["clusters"]}
+        facts = json.loads(path.read_text())
+        self.started, self.outages = facts["started"], facts["outages"]
+        self.clusters = {cluster["cluster"]: cluster for cluster in facts["clusters"]}
         # One repair of an address serves all jobs of the owner.
         self.found_s = {}
-        for cluster in truth["clusters"]:
+        for cluster in facts["clusters"]:
             if cluster["fault"] == "lost address" and cluster["repaired_s"]:
                 found_s = self.found_s.get(cluster["owner"], cluster["repaired_s"])
                 self.found_s[cluster["owner"]] = min(found_s, cluster["repaired_s"])
@@ -307,10 +313,10 @@ def holds_of(log):
     return sorted(holds)
 
 
-def write_truth(truth, log, path):
-    rows = [hold for hold in holds_of(log) if hold[0] in truth.clusters]
-    clusters = [truth.clusters[hold[0]] for hold in rows]
-    changes = [truth.changes(cluster, hold[3]) for cluster, hold in zip(clusters, rows)]
+def write_truth(facts, log, path):
+    rows = [hold for hold in holds_of(log) if hold[0] in facts.clusters]
+    clusters = [facts.clusters[hold[0]] for hold in rows]
+    changes = [facts.changes(cluster, hold[3]) for cluster, hold in zip(clusters, rows)]
     starts = [0]
     for of_hold in changes:
         starts.append(starts[-1] + len(of_hold))
@@ -327,7 +333,7 @@ def write_truth(truth, log, path):
         "earlier_holds": ("U32", [hold[2] for hold in rows]),
         "cluster": ("I32", [hold[0] for hold in rows]),
         "proc": ("I32", [hold[1] for hold in rows]),
-        "cause": ("U8", [UNKNOWN] * len(rows)),
+        "cause": ("U8", [UNKNOWN_CAUSE] * len(rows)),
         "permanent": ("U8", [int(cluster["fault"] in PERMANENT) for cluster in clusters]),
         "released": ("U8", [0] * len(rows)),
     }
@@ -338,7 +344,7 @@ def write_shard(columns, notes, path):
     """Writes {name: (type, values)} as a safetensors file of poolcast."""
     header, body = {"__metadata__": {"poolcast": json.dumps(notes)}}, b""
     for name, (kind, values) in columns.items():
-        data = array.array(CODES[kind], values).tobytes()
+        data = array.array(truth.CELL[kind], values).tobytes()
         header[name] = {"dtype": kind, "shape": [len(values)], "data_offsets": [len(body), len(body) + len(data)]}
         body += data
     text = json.dumps(header).encode()
@@ -355,13 +361,13 @@ def main():
         case "servers":
             print(*SERVERS)
         case "run":
-            root, truth = paths
+            root, facts = paths
             pool = Pool(float(minutes), int(seed), root)
             pool.use()
-            truth.write_text(json.dumps(pool.truth()))
+            facts.write_text(json.dumps(pool.facts()))
         case "truth":
-            truth, log, file = paths
-            write_truth(Truth(truth), log.read_text(), file)
+            facts, log, file = paths
+            write_truth(Facts(facts), log.read_text(), file)
 
 
 main()

@@ -6,7 +6,7 @@ import random
 
 ADDRESS = ("127.0.0.1", 8000)
 STATES = pathlib.Path("/srv/state")
-# Share of the requests that fail while a server is overloaded.
+# Share of the requests that fail while a server is overloaded. The others are the OVERLOADED of real_rehearsal.py.
 OVERLOADED = 0.6
 
 

@@ -5,7 +5,7 @@
 //! It does the same with the number of values that a dictionary claims.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead as _, BufReader};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -14,10 +14,6 @@ use parquet::file::reader::{ChunkReader, Length};
 
 /// Maximum size of a page without compression, in bytes. Writers begin a new page after about 1 MiB.
 const MAX_PAGE_BYTES: i32 = 64 << 20;
-
-/// Maximum length in bytes of the numbers at the start of a header: five numbers of at most five
-/// bytes, a byte before each for its type, and a byte for the struct that has the last number.
-const NUMBERS_END: u64 = 31;
 
 /// First byte of a field in Thrift's compact protocol: its number is one more than that of the field
 /// before it, and it is a 32-bit number.
@@ -41,11 +37,13 @@ impl ChunkReader for LimitedPages {
 
     /// Reads from `start` on. The crate calls it for headers of pages, and for the footer.
     fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut reader = self.0.get_read(start)?;
         let is_footer = start.saturating_add(FOOTER_SIZE as u64) >= self.len();
         if !is_footer {
-            check_page_size(self.0.get_read(start)?)?;
+            // The buffer has far more bytes than the numbers of a header.
+            check_page_size(reader.fill_buf()?)?;
         }
-        self.0.get_read(start)
+        Ok(reader)
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -53,12 +51,9 @@ impl ChunkReader for LimitedPages {
     }
 }
 
-/// Fails if `header` is no header of a page, or claims too much.
-fn check_page_size(header: impl Read) -> Result<()> {
-    let mut start = Vec::new();
-    header.take(NUMBERS_END).read_to_end(&mut start)?;
-
-    let numbers = PageNumbers::parse(&start);
+/// Fails if `header` does not begin with the header of a page, or if it claims too much.
+fn check_page_size(header: &[u8]) -> Result<()> {
+    let numbers = PageNumbers::parse(header);
     let numbers =
         numbers.ok_or_else(|| ParquetError::General("a page has no header".to_owned()))?;
     let PageNumbers { bytes, values, .. } = numbers;
@@ -146,7 +141,7 @@ mod tests {
 
     #[test]
     fn pages_up_to_the_limit_are_read() {
-        let check = |bytes| check_page_size(header(0, bytes, 0x2c, 1 << 20).as_slice());
+        let check = |bytes| check_page_size(&header(0, bytes, 0x2c, 1 << 20));
         for bytes in [0, 63, 64, 1 << 20, MAX_PAGE_BYTES] {
             check(bytes).expect("small enough");
         }
@@ -161,7 +156,7 @@ mod tests {
 
     #[test]
     fn dictionaries_have_at_most_one_value_a_byte() {
-        let check = |values| check_page_size(header(DICTIONARY_PAGE, 8, 0x4c, values).as_slice());
+        let check = |values| check_page_size(&header(DICTIONARY_PAGE, 8, 0x4c, values));
         for values in [0, 1, 8] {
             check(values).expect("few enough");
         }

@@ -15,7 +15,8 @@ use crate::answers::{
     is_plugin_transfer,
 };
 
-/// Probability of success from which on a job that is alone with its cause is released as a try.
+/// Probability of success from which on one success of another job shows that a fault has passed, and a probe
+/// pays although a job failed a moment ago.
 pub(super) const TRY_FROM: f64 = 0.5;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
