@@ -107,10 +107,9 @@ struct ProbedJobs(HashMap<(SharedText, ProbeCause), Vec<JobId>>);
 impl ProbedJobs {
     fn new(advice: &[&JobAdvice]) -> ProbedJobs {
         let mut probed = ProbedJobs::default();
-        for one in advice.iter().filter(|one| one.command.is_some()) {
-            if let Some(cause) = one.probe_cause {
-                let jobs = probed.0.entry((one.ap.clone(), cause)).or_default();
-                jobs.push(one.job);
+        for one in advice {
+            if let Some(cause) = one.tried_cause() {
+                probed.0.entry(cause).or_default().push(one.job);
             }
         }
         for jobs in probed.0.values_mut() {
@@ -121,10 +120,8 @@ impl ProbedJobs {
 
     /// Returns the jobs that are released for the cause of `advice`.
     fn of(&self, advice: &JobAdvice) -> &[JobId] {
-        let cause = advice.probe_cause;
-        cause
-            .and_then(|cause| self.0.get(&(advice.ap.clone(), cause)))
-            .map_or(&[], Vec::as_slice)
+        let jobs = advice.probe_key().and_then(|cause| self.0.get(&cause));
+        jobs.map_or(&[], Vec::as_slice)
     }
 }
 

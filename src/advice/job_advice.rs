@@ -167,6 +167,16 @@ impl JobAdvice {
             since_s: self.held_since_ms.div_euclid(1000),
         }
     }
+
+    /// Returns the access point and the cause that a probe is for; `None` for other answers.
+    pub(super) fn probe_key(&self) -> Option<(SharedText, ProbeCause)> {
+        Some((self.ap.clone(), self.probe_cause?))
+    }
+
+    /// Returns the same if this job is to be released as the probe.
+    pub(super) fn tried_cause(&self) -> Option<(SharedText, ProbeCause)> {
+        self.probe_key().filter(|_| self.command.is_some())
+    }
 }
 
 fn serialize_shared<T: Serialize, S: Serializer>(

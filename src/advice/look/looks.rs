@@ -1,6 +1,6 @@
 //! Looks at the files of all held jobs, and gives jobs the answer that follows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
 use poolcast_base::output;
@@ -81,11 +81,10 @@ impl LookPlan {
         let answers = look_at(process, &paths)?;
         add_last_failures(&mut asked);
         add_waiting_jobs(&mut asked, &answers);
-        for AskedPath { job, at, path } in &asked {
-            if let Some(look) = path.look(answers[*at], self.now_ms) {
-                add_look(&mut advice[*job], look);
-            }
-        }
+        let looks = asked.iter().filter_map(|AskedPath { job, at, path }| {
+            Some((*job, path.look(answers[*at], self.now_ms)?))
+        });
+        add_looks(advice, looks);
         Ok(open_files_caveat("that holds name", &answers))
     }
 
@@ -257,8 +256,35 @@ fn add_waiting_jobs(asked: &mut [AskedPath], answers: &[LookAnswer]) {
     }
 }
 
+/// Adds looks to the advice on jobs, which are named by their index, and the answers that follow. If all jobs to
+/// try of a cause get other answers, another job is to be tried.
+pub(super) fn add_looks(
+    advice: &mut [JobAdvice],
+    looks: impl IntoIterator<Item = (usize, JobLook)>,
+) {
+    let mut answered = HashSet::new();
+    for (job, look) in looks {
+        let one = &mut advice[job];
+        let tried = one.tried_cause();
+        add_look(one, look);
+        answered.extend(tried.filter(|_| one.tried_cause().is_none()));
+    }
+
+    for cause in advice.iter().filter_map(JobAdvice::tried_cause) {
+        answered.remove(&cause);
+    }
+    for cause in answered {
+        let others = advice.iter_mut();
+        let others = others.filter(|one| one.probe_key().as_ref() == Some(&cause));
+        let odds = |one: &&mut JobAdvice| -(1e6 * one.probability.unwrap_or(0.0)) as i64;
+        if let Some(best) = others.min_by_key(odds) {
+            best.command = JobCommand::new(CommandTask::Release, &best.held_id());
+        }
+    }
+}
+
 /// Adds a look to the advice on a job, and the answer that follows.
-pub(super) fn add_look(advice: &mut JobAdvice, look: JobLook) {
+fn add_look(advice: &mut JobAdvice, look: JobLook) {
     let words = SharedText::from(look.words(&look.path));
     let decided = look.decides(advice.action, advice.firmness);
     let keeps_reasons = decided

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::job_look::{JobLook, LookState};
-use super::looks::{LookPlan, add_look};
+use super::looks::{LookPlan, add_looks};
 use crate::addresses::{server_of, without_secrets};
 use crate::job_advice::{AdviceGround, JobAdvice};
 use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
@@ -98,12 +98,12 @@ impl LookPlan {
             .filter_map(|(job, reason)| failed_url(job, reason.as_deref()?))
             .collect();
         let answers = UrlAnswers::get(failed.iter().map(|one| one.url), ask);
-        for one in &failed {
-            let advice = &mut advice[one.job];
-            if let Some(look) = url_look(one, answers.of(one.url), advice, self.now_ms) {
-                add_look(advice, look);
-            }
-        }
+        let looks = failed.iter().filter_map(|one| {
+            let look = url_look(one, answers.of(one.url), &advice[one.job], self.now_ms)?;
+            Some((one.job, look))
+        });
+        let looks: Vec<(usize, JobLook)> = looks.collect();
+        add_looks(advice, looks);
     }
 
     /// Returns the reason of a hold for input files, if the job is this user's and if no look at a
@@ -212,6 +212,46 @@ mod tests {
         });
         let answer = |one: &JobAdvice| format!("{:?} {:?}", one.action, one.firmness);
         (asked, advice.iter().map(answer).collect())
+    }
+
+    #[test]
+    fn another_job_is_tried_if_the_file_of_the_first_is_missing() {
+        let probe = |proc: i32, url: &str, is_tried: bool| {
+            let one = held("ada", url, "server returned 404 Not Found");
+            JobAdvice {
+                proc,
+                ground: AdviceGround::Model,
+                action: HoldAction::Probe,
+                probability: Some(0.1 * f64::from(proc)),
+                probe_cause: Some((0, 7)),
+                command: one.command.filter(|_| is_tried),
+                ..one
+            }
+        };
+        let mut advice = [
+            probe(3, "https://a.example/lost", true),
+            probe(1, "file:/a", false),
+            probe(2, "file:/b", false),
+        ];
+        looked(&mut advice, &[UrlAnswer::NotFound]);
+        let action_and_command = |one: &JobAdvice| (one.action, one.command.is_some());
+        assert_eq!(
+            advice.each_ref().map(action_and_command),
+            [
+                (HoldAction::Fix, true),
+                (HoldAction::Probe, false),
+                (HoldAction::Probe, true),
+            ]
+        );
+
+        let mut of_two = [
+            probe(3, "https://a.example/lost", true),
+            probe(2, "file:/b", true),
+            probe(1, "file:/a", false),
+        ];
+        looked(&mut of_two, &[UrlAnswer::NotFound]);
+        let commands = of_two.each_ref().map(|one| one.command.is_some());
+        assert_eq!(commands, [true, true, false], "one is still tried");
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct PastHold {
     pub(crate) subcode: i32,
     /// The fault that the hold reason names.
     pub(crate) named_fault: NamedFault,
+    /// True if the reason says that the server lacks the file, but the server failed, so that this is unknown.
+    pub(crate) is_perhaps_missing: bool,
     /// Hash of the origin or directory that it names; 0 if it names none.
     pub(super) origin: u32,
     pub(crate) hold_ms: i64,
@@ -168,6 +170,7 @@ fn holds_of_job(
             code,
             subcode,
             named_fault,
+            is_perhaps_missing: false,
             origin: job.hold_facts(cycle.hold).origin,
             hold_ms,
             end_ms: cycle.end.map(|end| history.time_ms[end].max(hold_ms)),

@@ -46,6 +46,7 @@ pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
             lacked_files.insert(file);
         }
         if fault != hold.named_fault {
+            hold.is_perhaps_missing = fault == NamedFault::Server;
             hold.named_fault = fault;
             let job = store.jobs().get(hold.job as usize);
             hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
@@ -83,4 +84,39 @@ fn origin_events(store: &EventStore, holds: &[PastHold]) -> Vec<OriginEvent> {
     }
     events.sort_unstable();
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_history::HoldHistory;
+    use super::*;
+    use htcondor_eventlog::InputFile;
+    use test_stores::TestLog;
+
+    /// Returns the second hold of `log`, where the server failed at the first, and said at the second that it
+    /// lacks the file.
+    fn second_hold(log: &TestLog) -> PastHold {
+        let store = log.store();
+        let mut holds = HoldHistory::new(&store).holds;
+        holds[0].named_fault = NamedFault::Server;
+        holds[1].named_fault = NamedFault::Missing;
+        correct_named_faults(&store, &mut holds);
+        holds[1].clone()
+    }
+
+    #[test]
+    fn server_that_fails_is_not_believed_about_missing_files() {
+        let file = |file| InputFile { file, origin: 7 };
+        let mut log = TestLog::default();
+        log.add_failed_read(file(1), 100, "ada");
+        log.add_failed_read(file(2), 200, "bob");
+        let hold = second_hold(&log);
+        assert_eq!(hold.named_fault, NamedFault::Server);
+        assert!(hold.is_perhaps_missing);
+
+        log.add_reader(file(3), 150);
+        let hold = second_hold(&log);
+        assert_eq!(hold.named_fault, NamedFault::Missing);
+        assert!(!hold.is_perhaps_missing, "it worked in between");
+    }
 }

@@ -123,10 +123,14 @@ pub(crate) fn probe_count(held: usize) -> usize {
 }
 
 /// Returns the jobs to release as probes: those with the highest odds, of different owners where
-/// there are some.
+/// there are some. A file that its server perhaps lacks would show nothing about the others.
 fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> {
     let mut sorted = jobs.to_vec();
-    sorted.sort_by_key(|&(index, odds)| (-(odds * 1e6) as i64, index));
+    let is_perhaps_missing = |index: usize| history.holds[index].is_perhaps_missing;
+    sorted.sort_by_key(|&(index, odds)| {
+        let falling = -(odds * 1e6) as i64;
+        (is_perhaps_missing(index), falling, index)
+    });
     let sorted: Vec<usize> = sorted.into_iter().map(|(index, _)| index).collect();
     let first = sorted[0];
     let owner = |index: usize| history.holds[index].owner;
@@ -149,9 +153,12 @@ mod tests {
     #[test]
     fn probes_are_of_different_owners() {
         let store = log_with_outages(2).store();
-        let history = HoldHistory::new(&store);
+        let mut history = HoldHistory::new(&store);
         let rising: Vec<(usize, f64)> = (0..7).zip([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).collect();
         assert_eq!(probes_among(&history, &rising), [6, 5]);
         assert_eq!(probes_among(&history, &rising[..5]), [4], "fewer than six");
+
+        history.holds[4].is_perhaps_missing = true;
+        assert_eq!(probes_among(&history, &rising[..5]), [3]);
     }
 }
