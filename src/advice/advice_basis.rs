@@ -296,9 +296,6 @@ fn age_caveat(
     asked_ms: i64,
     holds_since: usize,
 ) -> Option<String> {
-    if let Some(learned) = outdated_time(store, models, asked_ms) {
-        return Some(out_of_date_caveat(&learned));
-    }
     let span_ms = store.summary.end_ms - store.summary.begin_ms;
     // Users of a published model cannot learn again.
     let unseen_ms = asked_ms - models.trained?.rates.to_ms;
@@ -311,39 +308,27 @@ fn age_caveat(
     })
 }
 
-/// Returns a caveat on models that are out of date, as they learned from the time in `learned`.
-fn out_of_date_caveat(learned: &Range<i64>) -> String {
-    format!(
-        "the model learned from the {} until {}, and is out of date: advice is by rules and by the outcomes of similar holds only; `poolcast run` learns again",
-        output::time_span(learned.end.saturating_sub(learned.start)),
-        output::utc_time(learned.end)
-    )
-}
-
 /// Returns the reason why `models` must not judge jobs of the access point `ap`; `None` if they may.
 pub(super) fn why_models_do_not_apply(
     models: &AdviceModels<'_>,
     ap: &String,
-    is_out_of_date: bool,
 ) -> Option<&'static str> {
     if models.trained.is_none() && models.answers.is_none() {
         return Some("nothing was learned from this access point yet");
     }
     let learned_from = &models.origin.access_points;
-    if !learned_from.is_empty() && !learned_from.contains(ap) {
-        return Some("the model learned from another access point");
-    }
-    is_out_of_date.then_some("the model is out of date")
+    let is_other = !learned_from.is_empty() && !learned_from.contains(ap);
+    is_other.then_some("the model learned from another access point")
 }
 
-/// Returns the time that `models` have learned from if they are out of date at `asked_ms`: if the log has gone
-/// on for longer than that time is, or if that is as far in the future. A model does not age while nothing
-/// happens.
-pub(super) fn outdated_time(
+/// Returns a caveat if `models` are out of date at `asked_ms`, so that they must not judge the jobs of `store`;
+/// `None` if they may. They are out of date if the log has gone on for longer than the time that they learned
+/// from is long, or if that is as far in the future. A model does not age while nothing happens.
+pub fn out_of_date_caveat(
     store: &EventStore,
     models: &AdviceModels<'_>,
     asked_ms: i64,
-) -> Option<Range<i64>> {
+) -> Option<String> {
     let learned = models.learned_time(asked_ms)?;
     let last_event_ms = cutoffs_ms(store, &store.jobs()).into_iter().max();
     let last_ms = asked_ms.min(last_event_ms.unwrap_or(asked_ms));
@@ -351,5 +336,11 @@ pub(super) fn outdated_time(
     let since_ms = last_ms.saturating_sub(learned.end);
     let ahead_ms = learned.start.saturating_sub(asked_ms);
     let span_ms = learned.end.saturating_sub(learned.start);
-    (since_ms.max(ahead_ms) > span_ms).then_some(learned)
+    (since_ms.max(ahead_ms) > span_ms).then(|| {
+        format!(
+            "the model learned from the {} until {}, and is out of date, so it does not judge these jobs: `poolcast run` learns again",
+            output::time_span(span_ms),
+            output::utc_time(learned.end)
+        )
+    })
 }

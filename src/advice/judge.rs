@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
-use super::advice_basis::{AdviceModels, outdated_time, why_models_do_not_apply};
+use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
     decide_by_answer, decide_by_probability, decide_by_record, rule_evidence_words,
@@ -38,8 +38,8 @@ const FRAME_S: u32 = 60;
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
-/// still held. The models judge only jobs of access points that they learned from, and only until
-/// they are out of date. Without models, rules and the outcomes of similar holds decide.
+/// still held. The models must not be out of date, and judge only jobs of access points that they learned
+/// from. Without models, rules and the outcomes of similar holds decide.
 ///
 /// # Errors
 /// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
@@ -75,7 +75,7 @@ pub fn advise(
         settings,
         thresholds: DecisionThresholds { firm, probable },
         history: PoolHistory::new(store, FRAME_S),
-        model_objections: model_objections(store, &models, asked_ms),
+        model_objections: model_objections(store, &models),
         answers,
         queue,
         held_by_reason: count_held_by_reason(&held),
@@ -114,15 +114,9 @@ fn held_id(held: &HeldJob<'_>) -> HeldId {
     }
 }
 
-/// Returns the reason why `models` must not judge jobs at `asked_ms`, for each access point of
-/// `store`.
-fn model_objections(
-    store: &EventStore,
-    models: &AdviceModels<'_>,
-    asked_ms: i64,
-) -> Vec<Option<&'static str>> {
-    let is_out_of_date = outdated_time(store, models, asked_ms).is_some();
-    let objection = |ap: &String| why_models_do_not_apply(models, ap, is_out_of_date);
+/// Returns the reason why `models` must not judge jobs, for each access point of `store`.
+fn model_objections(store: &EventStore, models: &AdviceModels<'_>) -> Vec<Option<&'static str>> {
+    let objection = |ap: &String| why_models_do_not_apply(models, ap);
     store.summary.aps.iter().map(objection).collect()
 }
 

@@ -11,7 +11,7 @@ use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
     RestartLoop, add_memory_plans, add_probe_results, advise, check_selections,
-    lower_broken_promises, read_answers, record_answers, restart_loops,
+    lower_broken_promises, out_of_date_caveat, read_answers, record_answers, restart_loops,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -173,8 +173,8 @@ impl ComputedAdvice {
     }
 }
 
-/// Judges the jobs that `store` shows as held, by what was `learned`, or else by what the store itself
-/// shows. Returns the advice and its basis.
+/// Judges the jobs that `store` shows as held, by what was `learned`, or else, and also if that is out of date,
+/// by what the store itself shows. Returns the advice and its basis.
 fn judge_by_models(
     sources: &AdviceSources,
     learned: Option<&LearnedRun>,
@@ -184,21 +184,30 @@ fn judge_by_models(
     let config = &sources.config;
     let asked_ms = question.at_ms.unwrap_or(store.summary.end_ms);
     let origin = learned.map_or_else(ModelOrigin::default, model_origin);
-    let own = match learned {
+    let of_run = learned.map(|learned| AdviceModels {
+        trained: (learned.models.as_ref()).map(|models| models.at_moment(asked_ms)),
+        answers: learned.answers.as_ref(),
+        origin: &origin,
+    });
+    let out_of_date = of_run.and_then(|models| out_of_date_caveat(store, &models, asked_ms));
+    let of_run = of_run.filter(|_| out_of_date.is_none());
+
+    let of_store = match of_run {
         Some(_) => None,
         None => LearnedAnswers::without_run(store, asked_ms, &config.advice, config.seed)?,
     };
-
-    let trained = learned.and_then(|learned| learned.models.as_ref());
-    let models = AdviceModels {
-        trained: trained.map(|models| models.at_moment(asked_ms)),
-        answers: learned.map_or(own.as_ref(), |learned| learned.answers.as_ref()),
-        origin: &origin,
-    };
+    let no_origin = ModelOrigin::default();
+    let models = of_run.unwrap_or(AdviceModels {
+        trained: None,
+        answers: of_store.as_ref(),
+        origin: &no_origin,
+    });
     let queue = question.queue.as_ref();
     let all = advise(store, models, &config.advice, queue, question.at_ms)?;
+
     let mut basis = AdviceBasis::new(store, &models, question.at_ms);
-    basis.published_model = learned.and_then(published_origin);
+    basis.published_model = of_run.and(learned).and_then(published_origin);
+    basis.caveats.extend(out_of_date);
     Ok((all, basis))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::advice_sources::{find_run_here, find_run_logs};
 use super::history_log::{HISTORY_LOG, write_history_log};
@@ -14,7 +14,7 @@ use poolcast_advice::policy::{
     AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
     required_share, study_releases,
 };
-use poolcast_advice::{AdviceModels, advise};
+use poolcast_advice::{AdviceModels, advise, out_of_date_caveat};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
@@ -86,6 +86,9 @@ fn compare_with_advice(
             answers: answers.as_ref(),
             origin: &origin,
         };
+        if let Some(caveat) = out_of_date_caveat(store, &models, store.summary.end_ms) {
+            bail!(caveat);
+        }
         advise(store, models, &config.advice, None, None)
     };
     match answers() {

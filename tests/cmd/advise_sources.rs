@@ -148,6 +148,22 @@ fn queue_that_is_asked_now_sets_the_prediction_time() {
     place.write("Later", LOG_TEXT.clone() + later);
     let page = place.stdout("advise run --log Later");
     assert!(page.contains("is out of date"), "{page}");
+
+    // Then the log answers as without a run.
+    let answers = |args: &str| -> Vec<(String, String, Option<i64>)> {
+        let document: serde_json::Value = serde_json::from_str(&place.stdout(args)).expect("JSON");
+        let advice = document["advice"].as_array().expect("answers").iter();
+        let answer = |one: &serde_json::Value| {
+            let word = |key: &str| one[key].as_str().expect("a word").to_owned();
+            (word("job"), word("action"), one["good_until_ms"].as_i64())
+        };
+        advice.map(answer).collect()
+    };
+    let without_run = answers("advise --log Later --json");
+    let is_learned =
+        |(_, _, good_until_ms): &(String, String, Option<i64>)| good_until_ms.is_some();
+    assert!(without_run.iter().any(is_learned), "{without_run:?}");
+    assert_eq!(answers("advise run --log Later --json"), without_run);
 }
 
 #[test]
