@@ -186,13 +186,9 @@ pub(super) fn decide_by_answer(
 
 /// States the odds that lead to an action, or why they are unknown.
 fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNotes) -> Vec<String> {
-    let now = percent_words(evidence.probability_now());
-    let later = percent_words(evidence.odds.later);
-    let odds = notes.why_no_odds.clone().unwrap_or_else(|| {
-        format!(
-            "released unchanged, it succeeds with a probability of {now} now, and of {later} later"
-        )
-    });
+    let now = evidence.stated_probability();
+    let odds = now.map(|now| odds_words(now, evidence.stated_later()));
+    let odds = odds.or_else(|| notes.why_no_odds.clone());
     let held = evidence.held_for_cause;
     let why = match action {
         HoldAction::Probe if evidence.awaits_outcome => Some(
@@ -235,10 +231,20 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
     why.into_iter()
         .chain(others)
         .chain(recovered)
-        .chain([odds])
+        .chain(odds)
         .chain(elsewhere)
         .chain(lacks_outcomes)
         .collect()
+}
+
+/// States the probability of success now, and later unless nothing was learned about so old a hold.
+fn odds_words(now: f64, later: Option<f64>) -> String {
+    let now = percent_words(now);
+    let unchanged = format!("released unchanged, it succeeds with a probability of {now} now");
+    match later.map(percent_words) {
+        Some(later) => format!("{unchanged}, and of {later} later"),
+        None => format!("{unchanged}, as the jobs that got past this cause show"),
+    }
 }
 
 /// States the successes since the last failure, with the lower bound of the chance of success if
@@ -633,6 +639,7 @@ mod tests {
             },
             rule: None,
             passed_since: false,
+            has_origin_failed_since: false,
             is_taught: false,
             has_outcomes: true,
             held_for_cause: 1,
@@ -740,9 +747,21 @@ mod tests {
             lacks_outcomes: true,
             ..AnswerNotes::default()
         };
+        let of_old = |recovered| {
+            let old = HeldEvidence {
+                is_beyond_learned: true,
+                recovered,
+                ..evidence
+            };
+            answer_reasons(HoldAction::Release, &old, &unknown).join("; ")
+        };
+        let lack = "fewer than 3 outcomes of this owner for this code are known: too few to advise a release";
+        assert_eq!(of_old(0), format!("nobody knows; {lack}"));
         assert_eq!(
-            reasons(&unknown),
-            "nobody knows; fewer than 3 outcomes of this owner for this code are known: too few to advise a release"
+            of_old(4),
+            format!(
+                "released unchanged, it succeeds with a probability of 90 % now, as the jobs that got past this cause show; {lack}"
+            )
         );
     }
 

@@ -213,7 +213,6 @@ impl HoldJudge<'_> {
             Some(evidence) => evidence.stated_probability(),
             None => has_probability.then_some(odds.probability),
         };
-        let stated_evidence = evidence.filter(|_| stated.is_some());
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
         let StoredJob { cluster, proc, .. } = held.job;
@@ -243,13 +242,14 @@ impl HoldJudge<'_> {
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
             probability: stated,
-            later_probability: stated_evidence.map(|evidence| evidence.odds.later),
+            later_probability: evidence.and_then(HeldEvidence::stated_later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
             probes: Arc::default(),
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,
-            is_known_from_elsewhere: stated_evidence
+            is_known_from_elsewhere: evidence
+                .filter(|_| stated.is_some())
                 .is_some_and(HeldEvidence::is_known_from_elsewhere),
             look: None,
             memory_plan: None,

@@ -136,7 +136,8 @@ fn state_of_the_failed_thing_is_shown() {
     let (recovered, _) = answer(&place, "Later", "90003.0");
     assert_eq!(recovered["action"], "release");
     assert_eq!(recovered["firmness"], "probable");
-    assert!(recovered["probability"].is_null());
+    assert_eq!(recovered["probability"], 0.875, "of three jobs");
+    assert!(recovered["later_probability"].is_null());
     let (by_rule, text) = answer(&place, "Later", "90010.0");
     assert_eq!(
         (&by_rule["action"], &by_rule["ground"]),

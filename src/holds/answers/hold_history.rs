@@ -240,6 +240,12 @@ impl<'a> HoldHistory<'a> {
         self.origins.at_hold(hold, asked_ms, unit_ms)
     }
 
+    /// Returns true if two clusters failed to get different files from the directory or server that `hold` names
+    /// between two times.
+    pub(crate) fn has_origin_failed(&self, hold: &PastHold, from_ms: i64, until_ms: i64) -> bool {
+        self.origins.has_failed_between(hold, from_ms, until_ms)
+    }
+
     /// Returns the number of other jobs of the cluster that are known at `asked_ms` to have started
     /// their program since a job of the cluster last failed like hold `index`, and to have succeeded.
     pub(crate) fn succeeded_in_cluster(&self, index: usize, asked_ms: i64) -> usize {

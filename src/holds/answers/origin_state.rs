@@ -137,6 +137,19 @@ impl OriginStates {
             (state, 0)
         })
     }
+
+    /// Returns true if two clusters failed to get different files from the directory or server of `hold` between
+    /// two times.
+    pub(super) fn has_failed_between(&self, hold: &PastHold, from_ms: i64, until_ms: i64) -> bool {
+        let of_origin = self.0.get(&hold.origin).filter(|_| names_input(hold));
+        let Some(of_origin) = of_origin else {
+            return false;
+        };
+        let mut failed = of_origin.failed_within(from_ms, until_ms);
+        failed.next().is_some_and(|first| {
+            failed.any(|other| other.cluster != first.cluster && other.file != first.file)
+        })
+    }
 }
 
 impl OriginReads {
@@ -239,14 +252,19 @@ impl OriginReads {
         failed.clusters.len() <= 1
     }
 
-    /// Returns the jobs whose transfers failed between two times.
-    fn failed_between(&self, from_ms: i64, until_ms: i64) -> FailedJobs {
+    /// Returns the transfers that failed between two times.
+    fn failed_within(&self, from_ms: i64, until_ms: i64) -> impl Iterator<Item = &FailedRead> {
         let begin = self
             .failed
             .partition_point(|failed| failed.hold_ms < from_ms);
         let all = self.failed[begin..].iter();
+        all.take_while(move |failed| failed.hold_ms <= until_ms)
+    }
+
+    /// Returns the jobs whose transfers failed between two times.
+    fn failed_between(&self, from_ms: i64, until_ms: i64) -> FailedJobs {
         let mut jobs = FailedJobs::default();
-        for failed in all.take_while(|failed| failed.hold_ms <= until_ms) {
+        for failed in self.failed_within(from_ms, until_ms) {
             jobs.clusters.insert(failed.cluster);
             jobs.files.insert(failed.file);
             if failed.owner != 0 {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::named_fault::{NamedFault, NamedFaults};
+use super::named_fault::{NamedFault, NamedFaults, PROGRAM_NOT_STARTED};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
@@ -65,6 +65,12 @@ pub(crate) struct PastHold {
 }
 
 impl PastHold {
+    /// Returns true if the program that the job brings along could not be started. An interpreter that its
+    /// first line names is then not the file that is missing.
+    pub(crate) fn names_own_program(&self) -> bool {
+        self.code == PROGRAM_NOT_STARTED && self.named_fault != NamedFault::Machine
+    }
+
     /// Returns true if the job was released so often before, and held again for the same reason, that
     /// its fault stays.
     pub(crate) fn is_repeated(&self) -> bool {

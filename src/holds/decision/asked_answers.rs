@@ -100,10 +100,10 @@ impl AskedAnswers {
         self.states.get(&evidence.cause)
     }
 
-    /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
-    /// are known.
+    /// Explains why the probability of success of a hold that has lasted for `held_for_ms` is unknown; `None` if
+    /// it is known.
     pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
-        evidence.is_beyond_learned.then(|| {
+        evidence.stated_probability().is_none().then(|| {
             let known = self.learned_age_words(held_for_ms);
             format!("{known}, so its probability of success is unknown")
         })

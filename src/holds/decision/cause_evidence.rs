@@ -107,10 +107,13 @@ pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
 }
 
 /// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
-/// directory fails, or else the named file, or else the cluster and the reason.
+/// directory fails, or else the named file, or else the cluster and the reason. These are also the cause if the job
+/// brings its program along: whoever mends another program helps no other cluster.
 pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
     let is_of_origin = hold.code == 12 || is_plugin_transfer(hold.code, hold.subcode);
-    if is_of_origin && !hold.named_fault.is_of_file() && hold.causes.names_file() {
+    if hold.names_own_program() {
+        CauseKind::ClusterReason
+    } else if is_of_origin && !hold.named_fault.is_of_file() && hold.causes.names_file() {
         CauseKind::Origin
     } else {
         hold.causes.narrowest_kind()

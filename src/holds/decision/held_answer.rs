@@ -226,13 +226,16 @@ fn is_lone_try(evidence: &HeldEvidence, is_due: bool) -> bool {
 
 /// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
 /// server that is back, shows that the fault is gone, and no record of such releases contradicts it, or the record
-/// alone is good enough.
+/// alone is good enough. Nobody may have failed there since.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
     settings: &AdviceConfig,
 ) -> bool {
-    if evidence.recovered < RECOVERED_WITHOUT_ODDS || evidence.may_need_repair() {
+    if evidence.recovered < RECOVERED_WITHOUT_ODDS
+        || evidence.may_need_repair()
+        || evidence.has_origin_failed_since
+    {
         return false;
     }
     if evidence.has_cluster_succeeded || evidence.has_origin_recovered() {
@@ -379,6 +382,7 @@ pub(super) mod tests {
             has_outcomes_of_reason: true,
             origin_state: OriginState::Unknown,
             passed_since: false,
+            has_origin_failed_since: false,
             is_taught: true,
             has_outcomes: true,
             held_for_cause: 1,
@@ -470,6 +474,11 @@ pub(super) mod tests {
             firmness(of_server(OriginState::Unknown, 99), None),
             PROBABLE
         );
+        let failed_since = HeldEvidence {
+            has_origin_failed_since: true,
+            ..recovered
+        };
+        assert_eq!(firmness(failed_since, Some(20)), PROBABLE, "it fails again");
         let sure = HeldEvidence {
             odds: evidence(0.95, 0.9).odds,
             ..back

@@ -53,6 +53,9 @@ pub struct HeldEvidence {
     pub origin_state: OriginState,
     /// True if a job got past the same named file since this job is held.
     pub passed_since: bool,
+    /// True if the directory or server that it names has failed for two clusters since a job last got its files from
+    /// there.
+    pub has_origin_failed_since: bool,
     /// True if outcomes of this owner, or of the named file, are known.
     pub is_taught: bool,
     /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
@@ -149,19 +152,33 @@ impl HeldEvidence {
         self.failed_again && (is_output || is_machine)
     }
 
-    /// Returns the probability of success now: the odds, or the posterior mean of the chance of
-    /// success with Jeffreys' prior if all jobs of the cause since its last failure got past it.
+    /// Returns the probability of success now: the odds, or that of the jobs that got past the cause.
     pub fn probability_now(&self) -> f64 {
-        if !self.has_recovered() {
-            return self.odds.now;
-        }
-        let successes = self.recovered as f64;
-        self.odds.now.max((successes + 0.5) / (successes + 1.0))
+        let recovered = self.recovered_probability();
+        recovered.map_or(self.odds.now, |recovered| recovered.max(self.odds.now))
     }
 
-    /// Returns the probability of success now that a page states; `None` if it is unknown.
+    /// Returns the posterior mean of the chance of success with Jeffreys' prior, if all jobs of the cause since its
+    /// last failure got past it; `None` if they show nothing.
+    fn recovered_probability(&self) -> Option<f64> {
+        let successes = self.recovered as f64;
+        self.has_recovered()
+            .then(|| (successes + 0.5) / (successes + 1.0))
+    }
+
+    /// Returns the probability of success now that a page states; `None` if it is unknown. The odds of an older
+    /// hold than all that were learned from do not count.
     pub fn stated_probability(&self) -> Option<f64> {
-        (!self.is_beyond_learned).then(|| self.probability_now())
+        if self.is_beyond_learned {
+            self.recovered_probability()
+        } else {
+            Some(self.probability_now())
+        }
+    }
+
+    /// Returns the probability of a later success that a page states; `None` if it is unknown.
+    pub fn stated_later(&self) -> Option<f64> {
+        (!self.is_beyond_learned).then_some(self.odds.later)
     }
 
     /// Returns true if the probability of success now follows from outcomes at other access points alone,
@@ -270,6 +287,7 @@ impl EvidenceInputs<'_> {
             has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
             origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
+            has_origin_failed_since: has_origin_failed_since(history, hold, asked_ms),
             is_taught,
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
             held_for_cause: cause.held.len(),
@@ -338,7 +356,8 @@ fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
 
 /// Returns the kind of cause that an answer about hold `index` is for, of whose cluster `succeeded` other
 /// jobs succeeded. Where these started the program, it needs no probe of the same program in other
-/// clusters. Where others got its input file, it needs none of other files of the origin.
+/// clusters. Where others got its input file, it needs none of other files of the origin, unless that has failed
+/// again.
 fn asked_kind(
     history: &HoldHistory<'_>,
     index: usize,
@@ -353,9 +372,12 @@ fn asked_kind(
     if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
         return kind;
     }
-    match ThingState::known(history, CauseKind::File, hold, asked_ms) {
-        Some(state) if state.successes_since >= RECOVERED_WITHOUT_ODDS => CauseKind::File,
-        _ => kind,
+    let state = ThingState::known(history, CauseKind::File, hold, asked_ms);
+    let has_file = state.is_some_and(|state| state.successes_since >= RECOVERED_WITHOUT_ODDS);
+    if has_file && !has_origin_failed_since(history, hold, asked_ms) {
+        CauseKind::File
+    } else {
+        kind
     }
 }
 
@@ -367,9 +389,21 @@ fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> 
     history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
 }
 
+/// Returns true if it is known at `asked_ms` that two clusters failed to get different files from the directory or
+/// server that `hold` names after the last job got its files from there.
+fn has_origin_failed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let known = history.known_cause(CauseKind::Origin, &hold.causes, asked_ms);
+    let latest = known.passes.iter().rev().take(MAX_PASSES);
+    let latest = latest.chain(known.reads.iter().rev().take(MAX_PASSES));
+    let passed_ms = latest.map(|pass| pass.released_ms).max();
+    passed_ms.is_some_and(|passed_ms| history.has_origin_failed(hold, passed_ms + 1, asked_ms))
+}
+
 /// Returns true if a job that was held for the same named file got past it since `hold` began.
 fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let kind = if hold.causes.names_file() {
+    let kind = if hold.names_own_program() {
+        CauseKind::ClusterReason
+    } else if hold.causes.names_file() {
         CauseKind::File
     } else if reason_names_file(hold.code) {
         CauseKind::Reason
@@ -410,6 +444,7 @@ fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool 
 mod tests {
     use super::super::codes::code_rule;
     use super::*;
+    use htcondor_eventlog::InputFile;
     use test_stores::TestLog;
 
     #[test]
@@ -430,5 +465,48 @@ mod tests {
         assert_eq!(failed(request, false), FailedReleases::Unknown);
         assert_eq!(failed(missing_file, true), FailedReleases::Unknown);
         assert_eq!(failed(None, true), FailedReleases::Unknown);
+    }
+
+    /// Returns the kind of cause that an answer about the last hold of `log` is for, with `change` made to it.
+    fn kind_of_last(log: &TestLog, change: impl Fn(&mut PastHold)) -> CauseKind {
+        let store = log.store();
+        let mut history = HoldHistory::new(&store);
+        let last = history.holds.len() - 1;
+        change(&mut history.holds[last]);
+        asked_kind(&history, last, 0, 1_000_000)
+    }
+
+    #[test]
+    fn mended_program_of_another_job_helps_no_other_cluster() {
+        let mut log = TestLog::default();
+        log.add_failed_read(InputFile { file: 1, origin: 7 }, 100, "ada");
+        let kind = |named_fault| {
+            kind_of_last(&log, |hold| {
+                hold.code = PROGRAM_NOT_STARTED;
+                hold.named_fault = named_fault;
+            })
+        };
+        assert_eq!(kind(NamedFault::Unknown), CauseKind::ClusterReason);
+        assert_eq!(kind(NamedFault::Machine), CauseKind::File);
+    }
+
+    #[test]
+    fn server_that_fails_again_is_the_cause_and_not_the_file() {
+        let file = |file| InputFile { file, origin: 7 };
+        let held = |begin_s| {
+            let mut log = TestLog::default();
+            log.add_failed_read(file(1), 100, "ada");
+            for at in [150, 160] {
+                log.add_reader(file(1), at);
+            }
+            log.add_failed_read(file(2), begin_s, "bob");
+            log.add_failed_read(file(3), begin_s, "bob");
+            log.add_failed_read(file(1), 120, "cy");
+            log
+        };
+        let unchanged = |_: &mut PastHold| {};
+        assert_eq!(kind_of_last(&held(110), unchanged), CauseKind::File);
+        let failed_since = kind_of_last(&held(200), unchanged);
+        assert_eq!(failed_since, CauseKind::Origin);
     }
 }
