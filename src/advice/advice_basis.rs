@@ -121,7 +121,7 @@ pub struct AdviceBasis {
     pub asked_ms: i64,
     /// Holds in the log up to the prediction time.
     pub holds: usize,
-    /// Name of the model's architecture or pipeline; `None` if no model was trained.
+    /// Name of the model's architecture or pipeline; `None` if none was trained, or if it is out of date.
     pub model: Option<String>,
     /// Digest of the inputs that the model was made from.
     pub model_key: Option<String>,
