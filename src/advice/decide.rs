@@ -186,9 +186,10 @@ pub(super) fn decide_by_answer(
 
 /// States the odds that lead to an action, or why they are unknown.
 fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNotes) -> Vec<String> {
-    let now = evidence.stated_probability();
-    let odds = now.map(|now| odds_words(now, evidence.stated_later()));
-    let odds = odds.or_else(|| notes.why_no_odds.clone());
+    let odds = match evidence.stated_probability() {
+        Some(now) => Some(odds_words(now, evidence.stated_later())),
+        None => notes.why_no_odds.clone(),
+    };
     let held = evidence.held_for_cause;
     let why = match action {
         HoldAction::Probe if evidence.awaits_outcome => Some(

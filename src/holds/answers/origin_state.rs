@@ -122,8 +122,7 @@ impl OriginStates {
         asked_ms: i64,
         unit_ms: f64,
     ) -> (OriginState, usize) {
-        let of_origin = self.0.get(&hold.origin).filter(|_| names_input(hold));
-        let Some(of_origin) = of_origin else {
+        let Some(of_origin) = self.of_input(hold) else {
             return (OriginState::Unknown, 0);
         };
         let known_reads = of_origin
@@ -138,11 +137,16 @@ impl OriginStates {
         })
     }
 
+    /// Returns the transfers from the directory or server of the input file that `hold` names; `None` if it
+    /// names none.
+    fn of_input(&self, hold: &PastHold) -> Option<&OriginReads> {
+        self.0.get(&hold.origin).filter(|_| names_input(hold))
+    }
+
     /// Returns true if two clusters failed to get different files from the directory or server of `hold` between
     /// two times.
     pub(super) fn has_failed_between(&self, hold: &PastHold, from_ms: i64, until_ms: i64) -> bool {
-        let of_origin = self.0.get(&hold.origin).filter(|_| names_input(hold));
-        let Some(of_origin) = of_origin else {
+        let Some(of_origin) = self.of_input(hold) else {
             return false;
         };
         let mut failed = of_origin.failed_within(from_ms, until_ms);

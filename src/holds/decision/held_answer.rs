@@ -226,7 +226,7 @@ fn is_lone_try(evidence: &HeldEvidence, is_due: bool) -> bool {
 
 /// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
 /// server that is back, shows that the fault is gone, and no record of such releases contradicts it, or the record
-/// alone is good enough. Nobody may have failed there since.
+/// alone is good enough. It is not firm if the directory or server has failed for two clusters since.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
