@@ -8,6 +8,7 @@ use htcondor_eventlog::HELD;
 use poolcast_base::output;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::answers::LearnedAnswers;
+use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
 use poolcast_holds::training::TrainedModel;
 use poolcast_tensors::cutoffs_ms;
 
@@ -27,6 +28,24 @@ pub struct ModelSkill {
     pub roc_auc: f64,
     /// 95 % interval of the ROC-AUC.
     pub interval: (f64, f64),
+}
+
+/// How right the answers about held jobs would have been on the log that they were learned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RehearsedSkill {
+    /// Answers that were right about whether the fault passes or stays.
+    pub kind_right: Proportion,
+    /// Firm answers that were right.
+    pub firm_right: Proportion,
+}
+
+impl From<&RehearsalTally> for RehearsedSkill {
+    fn from(tally: &RehearsalTally) -> RehearsedSkill {
+        RehearsedSkill {
+            kind_right: tally.advice.kind_right,
+            firm_right: tally.firm_right,
+        }
+    }
 }
 
 /// The facts about a trained model that a page shows.
@@ -58,6 +77,9 @@ impl From<&TrainedModel> for ModelFacts {
 pub struct ModelOrigin {
     /// The model's skill, if it was evaluated.
     pub skill: Option<ModelSkill>,
+    /// The skill of the answers, if they were rehearsed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rehearsed: Option<RehearsedSkill>,
     /// The access points whose jobs the model learned from; empty if they are unknown.
     pub access_points: Vec<String>,
     /// What the models learned from.
@@ -83,6 +105,13 @@ impl AdviceModels<'_> {
     fn facts(&self) -> Option<ModelFacts> {
         let trained = self.trained.map(ModelFacts::from);
         trained.or_else(|| self.origin.facts.clone())
+    }
+
+    /// Returns true if the answers decide about the jobs that are held at `asked_ms`: they learned from nothing
+    /// later. The trained model then says nothing about these jobs.
+    pub(super) fn is_answered(&self, asked_ms: i64) -> bool {
+        let answers = self.answers;
+        answers.is_some_and(|answers| answers.known_ms <= asked_ms)
     }
 
     /// The time that the models have learned from, epoch ms: a trained model from its holds, and the
@@ -121,21 +150,23 @@ pub struct AdviceBasis {
     pub asked_ms: i64,
     /// Holds in the log up to the prediction time.
     pub holds: usize,
-    /// Name of the model's architecture or pipeline; `None` if none was trained, or if it is out of date.
+    /// Name of the architecture or pipeline of the trained model that answers; `None` if none does.
     pub model: Option<String>,
-    /// Digest of the inputs that the model was made from.
+    /// Digest of the inputs that this model was made from.
     pub model_key: Option<String>,
     /// The published model that answers; `None` if the model comes from a run.
     pub published_model: Option<PublishedOrigin>,
-    /// Time until which a model or the answers have learned, epoch ms; `None` if nothing was learned.
+    /// Time until which has learned what answers, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
     /// True if outcomes at other access points add to the outcomes of the log.
     #[serde(skip)]
     pub uses_prior: bool,
-    /// Holds after the last training hold, up to the prediction time.
+    /// Holds since then, up to the prediction time.
     pub holds_since: usize,
-    /// The model's skill; absent if the model was never evaluated.
+    /// Skill of the trained model that answers; `None` if none does, or if it was never evaluated.
     pub skill: Option<ModelSkill>,
+    /// Skill of the answers; `None` if they were not rehearsed.
+    pub rehearsed: Option<RehearsedSkill>,
     /// What the holds come from.
     pub source: HoldSource,
     /// True if some of them are from a log of HTCondor.
@@ -146,15 +177,16 @@ pub struct AdviceBasis {
 }
 
 impl AdviceBasis {
-    /// Collects the basis of advice that `models` give on `store`. The prediction time is `at_ms`,
-    /// or else the end of the log.
-    pub fn new(store: &EventStore, models: &AdviceModels<'_>, at_ms: Option<i64>) -> AdviceBasis {
+    /// Collects the basis of advice that `models` give on `store` at its end.
+    pub fn new(store: &EventStore, models: &AdviceModels<'_>) -> AdviceBasis {
         let AdviceModels {
             answers, origin, ..
         } = *models;
-        let facts = models.facts();
         let summary = &store.summary;
-        let asked_ms = at_ms.unwrap_or(summary.end_ms);
+        let asked_ms = summary.end_ms;
+        let is_answered = models.is_answered(asked_ms);
+        let facts = models.facts().filter(|_| !is_answered);
+        let skill = origin.skill.filter(|_| !is_answered);
         let trained_until_ms = facts
             .as_ref()
             .map(|facts| facts.to_ms)
@@ -171,7 +203,8 @@ impl AdviceBasis {
             &origin.access_points,
             &summary.aps,
         ));
-        caveats.extend(age_caveat(store, models, asked_ms, holds_since));
+        let age = age_caveat(store, models, asked_ms, holds_since);
+        caveats.extend(age.filter(|_| !is_answered));
         let source = summary.source();
         let of_history = (source == HoldSource::History).then_some(HISTORY_CAVEAT);
         caveats.extend(origin.source.words().or(of_history).map(str::to_owned));
@@ -182,7 +215,7 @@ impl AdviceBasis {
                     .to_owned(),
             );
         }
-        if origin.skill.is_some_and(|skill| skill.interval.0 <= 0.5) {
+        if skill.is_some_and(|skill| skill.interval.0 <= 0.5) {
             caveats.push("the model was not shown to be better than chance".to_owned());
         }
         AdviceBasis {
@@ -197,7 +230,8 @@ impl AdviceBasis {
             trained_until_ms,
             uses_prior: answers.is_some_and(|answers| answers.model.uses_prior()),
             holds_since,
-            skill: origin.skill,
+            skill,
+            rehearsed: origin.rehearsed.filter(|_| is_answered),
             source,
             has_log: summary.has_log(),
             caveats,
@@ -219,6 +253,7 @@ impl AdviceBasis {
             uses_prior: false,
             holds_since: 0,
             skill: None,
+            rehearsed: None,
             source: HoldSource::Log,
             has_log: false,
             caveats: Vec::new(),

@@ -64,7 +64,7 @@ impl JobSelection {
 
 /// A job that is held at prediction time.
 pub(super) struct HeldJob<'a> {
-    /// The job, with only the events up to the prediction time.
+    /// The job.
     pub(super) job: StoredJob<'a>,
     /// The current hold of the job, as a sample for the model.
     pub(super) asked: QueriedHold,
@@ -92,28 +92,20 @@ impl HeldJob<'_> {
     }
 }
 
-/// Finds the jobs of `store` that are held at `at_ms`, or else at the end of their access point's
-/// log. Only events up to that time count. Each hold gets the prediction time that samples with
-/// `window` have.
-pub(super) fn held_jobs(
-    store: &EventStore,
-    window: WindowPosition,
-    at_ms: Option<i64>,
-) -> Vec<HeldJob<'_>> {
+/// Finds the jobs of `store` that are held at the end of their access point's log. Each hold gets the
+/// prediction time that samples with `window` have.
+pub(super) fn held_jobs(store: &EventStore, window: WindowPosition) -> Vec<HeldJob<'_>> {
     let jobs = store.jobs();
     let until_ms = cutoffs_ms(store, &jobs);
     let mut held = Vec::new();
     for (index, job) in (0..).zip(jobs.iter()) {
-        let until_ms = until_ms[job.ap as usize];
-        let asked_ms = at_ms.map_or(until_ms, |at_ms| at_ms.min(until_ms));
-        let known = (job.history.time_ms).partition_point(|&time_ms| time_ms <= asked_ms);
-        let history = job.history.slice(0..known);
-
+        let asked_ms = until_ms[job.ap as usize];
+        let history = job.history;
         let cycles = hold_cycles(history, LabelKind::Next, store.gaps(job.ap));
         let Some(cycle) = cycles.last().copied() else {
             continue;
         };
-        let is_last = cycle.hold + 1 == known;
+        let is_last = cycle.hold + 1 == history.number.len();
         // A hold followed by a gap may have ended in the gap, but it counts as held if it is the
         // last event.
         let is_held = match cycle.outcome {
@@ -126,7 +118,7 @@ pub(super) fn held_jobs(
             let has_gap = |gap: &LogGap| hold_ms < gap.to_ms && gap.from_ms <= asked_ms;
             held.push(HeldJob {
                 is_known: !store.gaps(job.ap).iter().any(has_gap),
-                job: job.with_first_events(known),
+                job,
                 asked: QueriedHold::new(index, &history, cycle, window, asked_ms),
             });
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::decide::{
@@ -17,11 +17,10 @@ use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{raised_request, remedy_command, used_memory_mb};
-use poolcast_base::error::{EXIT_DONE, hinted};
-use poolcast_base::output;
+use poolcast_base::error::EXIT_DONE;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
-use poolcast_events::{EventStore, StoreSummary, StoredJob};
+use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{NamedFault, ThingState};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
@@ -36,38 +35,29 @@ use poolcast_tensors::{
 /// Length of the frames in which recent events are counted, s. Advice does not use these counts.
 const FRAME_S: u32 = 60;
 
-/// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
-/// events up to that time. Where events are missing from the log, `queue` decides which jobs are
-/// still held. The models must not be out of date, and judge only jobs of access points that they learned
+/// Judges the jobs of `store` that are held at its end. Where events are missing from the log, `queue`
+/// decides which jobs are still held. The models must not be out of date, and judge only jobs of access points that they learned
 /// from. Without models, rules and the outcomes of similar holds decide.
 ///
 /// # Errors
-/// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
-/// include later events, or if the model's probabilities cannot be computed.
+/// Fails if the model's probabilities cannot be computed.
 pub fn advise(
     store: &EventStore,
     models: AdviceModels<'_>,
     settings: &AdviceConfig,
     queue: Option<&JobQueue>,
-    at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
     let model = models.trained;
     let window = model.map_or(WindowPosition::Release, |model| model.tensors.window);
-    if let Some(at_ms) = at_ms {
-        check_prediction_time(store, window, at_ms)?;
-    }
-    let held = held_jobs(store, window, at_ms);
+    let held = held_jobs(store, window);
 
     let precisions = [settings.precision, settings.probable_precision];
-    let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
+    let asked_ms = store.summary.end_ms;
     let thresholds = model.map(|model| model.answer_thresholds(precisions));
     let [firm, probable] = thresholds.transpose()?.unwrap_or_default();
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
-    // A model that learned from later events must not answer.
-    let answers = models
-        .answers
-        .filter(|answers| answers.known_ms <= asked_ms);
-    let answers = answers
+    let answers = (models.answers)
+        .filter(|_| models.is_answered(asked_ms))
         .map(|answers| AskedAnswers::new(store, answers, &asked, asked_ms))
         .transpose()?;
     let judge = HoldJudge {
@@ -145,32 +135,6 @@ struct HoldJudge<'a> {
     held_by_reason: HashMap<ClusterHoldReason, usize>,
     /// Prediction time, epoch ms.
     asked_ms: i64,
-}
-
-/// Rejects times outside the log, and any time if the model's samples include later events.
-fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64) -> Result<()> {
-    let StoreSummary {
-        begin_ms, end_ms, ..
-    } = store.summary;
-    ensure!(
-        (begin_ms..=end_ms).contains(&at_ms),
-        hinted(
-            format!("the log does not cover {}", output::utc_time(at_ms)),
-            format!(
-                "choose a time from {} to {}",
-                output::utc_time(begin_ms),
-                output::utc_time(end_ms)
-            )
-        )
-    );
-    ensure!(
-        window != WindowPosition::Life,
-        hinted(
-            "the model uses the whole life of a job, which includes events after that time",
-            "train a model with `window: release` or `hold`"
-        )
-    );
-    Ok(())
 }
 
 impl HoldJudge<'_> {

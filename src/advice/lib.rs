@@ -41,7 +41,7 @@ mod wording;
 
 pub use advice_basis::{
     AdviceBasis, AdviceModels, ModelFacts, ModelOrigin, ModelSkill, PublishedOrigin,
-    out_of_date_caveat,
+    RehearsedSkill, out_of_date_caveat,
 };
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};

@@ -180,6 +180,7 @@ mod tests {
             answers: learned_answers(),
             origin: ModelOrigin {
                 skill: None,
+                rehearsed: None,
                 source: HoldSource::Log,
                 access_points: vec!["ap".to_owned()],
                 facts: None,

@@ -36,7 +36,7 @@ pub struct AdviseArgs {
     /// Ask for the jobs of all users, where no log and no queue is named
     #[arg(long, conflicts_with_all = ["queue", "at"])]
     pub all_users: bool,
-    /// Prediction time: advise on the jobs held then, with the data known then; such as
+    /// Advise as of this time: on the jobs held then, by what the log showed by then; such as
     /// 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: the end of
     /// the log]
     #[arg(long, value_name = "TIME", value_parser = moment_ms)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::history_log::{HISTORY_LOG, read_history, write_jobs};
-use super::logs::read_store_with_history;
+use super::logs::LogReading;
 use super::named_inputs::NamedInputs;
 use super::trained_run;
 use poolcast_advice::{
@@ -115,11 +115,11 @@ impl LearnedRun {
         })
     }
 
-    /// Returns true if the model may answer about `at_ms`, or about the end of the log. A run also has
-    /// a model that has learned less, and a published model has not.
+    /// Returns true if what was learned may answer about `at_ms`, or about the end of the log: at
+    /// `at_ms`, nobody knew what was learned from later events.
     pub(super) fn may_answer_at(&self, at_ms: Option<i64>) -> bool {
         let known_ms = self.answers.as_ref().map(|answers| answers.known_ms);
-        self.published.is_none() || at_ms.is_none_or(|at_ms| known_ms.is_some_and(|ms| ms <= at_ms))
+        at_ms.is_none_or(|at_ms| known_ms.is_some_and(|ms| ms <= at_ms))
     }
 
     /// Returns true if the run learned from a history of jobs.
@@ -251,17 +251,24 @@ impl AdviceSources {
     }
 
     /// Reads the events of the logs and of the history, and their `words` if requested. `year` is that
-    /// of the first event, for logs without years.
+    /// of the first event, for logs without years. With `until_ms`, epoch ms, later events are left out.
     ///
     /// # Errors
-    /// Fails if a log cannot be read.
+    /// Fails if a log cannot be read, or if the logs do not cover `until_ms`.
     pub(super) fn read_store(
         &self,
         year: Option<i16>,
+        until_ms: Option<i64>,
         words: Option<&mut LogWords>,
     ) -> Result<EventStore> {
-        let history = self.history.as_ref().map(|history| history.path.as_path());
-        read_store_with_history(&self.logs, history, year, &self.config, words)
+        let reading = LogReading {
+            named: &self.logs,
+            history: self.history.as_ref().map(|history| history.path.as_path()),
+            year,
+            until_ms,
+            config: &self.config,
+        };
+        reading.read(words)
     }
 
     /// Returns true if the queue of this access point names the held jobs. `queue` is the queue that

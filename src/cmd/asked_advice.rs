@@ -80,14 +80,13 @@ impl ComputedAdvice {
         }
         let at_ms = question.at_ms;
         let mut words = LogWords::until(at_ms);
-        let mut store = sources.read_store(question.year, Some(&mut words))?;
+        let mut store = sources.read_store(question.year, at_ms, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
 
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
-        if at_ms.is_none() {
-            store.summary.end_ms = question.known_ms(log_end_ms, learned);
-        }
+        let known_ms = || question.known_ms(log_end_ms, learned);
+        store.summary.end_ms = at_ms.unwrap_or_else(known_ms);
         let settings = &sources.config.advice;
         let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;
         words.add_to(&mut all);
@@ -182,7 +181,7 @@ fn judge_by_models(
     question: &AdviceQuery<'_>,
 ) -> Result<(Vec<JobAdvice>, AdviceBasis)> {
     let config = &sources.config;
-    let asked_ms = question.at_ms.unwrap_or(store.summary.end_ms);
+    let asked_ms = store.summary.end_ms;
     let origin = learned.map_or_else(ModelOrigin::default, model_origin);
     let of_run = learned.map(|learned| AdviceModels {
         trained: (learned.models.as_ref()).map(|models| models.at_moment(asked_ms)),
@@ -203,9 +202,9 @@ fn judge_by_models(
         origin: &no_origin,
     });
     let queue = question.queue.as_ref();
-    let all = advise(store, models, &config.advice, queue, question.at_ms)?;
+    let all = advise(store, models, &config.advice, queue)?;
 
-    let mut basis = AdviceBasis::new(store, &models, question.at_ms);
+    let mut basis = AdviceBasis::new(store, &models);
     basis.published_model = of_run.and(learned).and_then(published_origin);
     basis.caveats.extend(out_of_date);
     Ok((all, basis))

@@ -67,7 +67,7 @@ impl LoggedRuns {
         if sources.has_no_events() {
             return Ok(LoggedRuns::default());
         }
-        let store = sources.read_store(args.year, None)?;
+        let store = sources.read_store(args.year, None, None)?;
         let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
         let end_ms = store.summary.end_ms;
         Ok(LoggedRuns {

@@ -34,24 +34,7 @@ pub(super) fn read_store(
     config: &Config,
     words: Option<&mut LogWords>,
 ) -> Result<EventStore> {
-    read_store_with_history(named, None, year, config, words)
-}
-
-/// Like [`read_store`], and adds what `history`, the log of a history, has beyond these logs.
-pub(super) fn read_store_with_history(
-    named: &[PathBuf],
-    history: Option<&Path>,
-    year: Option<i16>,
-    config: &Config,
-    words: Option<&mut LogWords>,
-) -> Result<EventStore> {
-    match words {
-        Some(words) => {
-            let on_batch = &mut |batch: &EventBatch<'_>| words.add(batch);
-            read_logs(named, history, year, config, true, on_batch)
-        }
-        None => read_logs(named, history, year, config, false, &mut |_| {}),
-    }
+    LogReading::of(named, year, config).read(words)
 }
 
 /// Reads the events of the logs in `named` into memory, and the names of owners, which no store
@@ -63,29 +46,68 @@ pub(super) fn read_store_with_owners(
 ) -> Result<(EventStore, OwnerNames)> {
     let mut owners = OwnerNames::default();
     let on_batch = &mut |batch: &EventBatch<'_>| owners.add(batch);
-    let store = read_logs(named, None, year, config, false, on_batch)?;
+    let store = LogReading::of(named, year, config).read_batches(false, on_batch)?;
     Ok((store, owners))
 }
 
-fn read_logs(
-    named: &[PathBuf],
-    history: Option<&Path>,
-    year: Option<i16>,
-    config: &Config,
-    has_hold_texts: bool,
-    on_batch: &mut BatchListener<'_>,
-) -> Result<EventStore> {
-    let logs = find_logs(named)?;
-    let ap = config.parse.ap.clone();
-    let options = ReadOptions {
-        has_hold_texts,
-        ..read_options(ap, year.or(config.parse.year), &logs)?
-    };
+/// Logs that are read into memory.
+pub(super) struct LogReading<'a> {
+    /// The logs that the user named.
+    pub(super) named: &'a [PathBuf],
+    /// The log of a history, which adds what it has beyond these logs.
+    pub(super) history: Option<&'a Path>,
+    /// Year of the first event, for logs without years.
+    pub(super) year: Option<i16>,
+    /// The time until which events are read, epoch ms; `None` for the end of the logs.
+    pub(super) until_ms: Option<i64>,
+    /// The configuration of the model, which has facts that the logs lack.
+    pub(super) config: &'a Config,
+}
 
-    let bar = StageBar::default();
-    let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    let listener = bar.ingest_listener(&on_step);
-    read_into_memory(&logs, history, &options, &listener, on_batch)
+impl<'a> LogReading<'a> {
+    /// The logs in `named` alone, until their ends.
+    fn of(named: &'a [PathBuf], year: Option<i16>, config: &'a Config) -> LogReading<'a> {
+        LogReading {
+            named,
+            history: None,
+            year,
+            until_ms: None,
+            config,
+        }
+    }
+
+    /// Reads the events into memory, and their `words` if requested.
+    pub(super) fn read(&self, words: Option<&mut LogWords>) -> Result<EventStore> {
+        match words {
+            Some(words) => self.read_batches(true, &mut |batch| words.add(batch)),
+            None => self.read_batches(false, &mut |_| {}),
+        }
+    }
+
+    fn read_batches(
+        &self,
+        has_hold_texts: bool,
+        on_batch: &mut BatchListener<'_>,
+    ) -> Result<EventStore> {
+        let logs = find_logs(self.named)?;
+        let parse = &self.config.parse;
+        let options = ReadOptions {
+            has_hold_texts,
+            ..read_options(parse.ap.clone(), self.year.or(parse.year), &logs)?
+        };
+
+        let bar = StageBar::default();
+        let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
+        let listener = bar.ingest_listener(&on_step);
+        read_into_memory(
+            &logs,
+            self.history,
+            &options,
+            self.until_ms,
+            &listener,
+            on_batch,
+        )
+    }
 }
 
 /// Reads the texts in the logs of a configuration. No store keeps them, so the logs are read again;

@@ -89,7 +89,7 @@ fn compare_with_advice(
         if let Some(caveat) = out_of_date_caveat(store, &models, store.summary.end_ms) {
             bail!(caveat);
         }
-        advise(store, models, &config.advice, None, None)
+        advise(store, models, &config.advice, None)
     };
     match answers() {
         Ok(answers) => Some(contradictions(study, &answers, owners)),

@@ -36,7 +36,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let mut advice = advise(&store, models, &inputs.config.advice, None, None)?;
+    let mut advice = advise(&store, models, &inputs.config.advice, None)?;
     if !inputs.is_anonymous {
         match logs::read_words(&inputs.config) {
             Ok(words) => words.add_to(&mut advice),
@@ -45,7 +45,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
             )),
         }
     }
-    let basis = AdviceBasis::new(&store, &models, None);
+    let basis = AdviceBasis::new(&store, &models);
     Ok(Some(HeldJobs { basis, advice }))
 }
 

@@ -174,8 +174,8 @@ fn conclude_without_model(
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let mut advice = advise(store, models, &config.advice, None, None)?;
-    let basis = AdviceBasis::new(store, &models, None);
+    let mut advice = advise(store, models, &config.advice, None)?;
+    let basis = AdviceBasis::new(store, &models);
     let rehearsal = RehearsalTally::read(out)?;
     let report = RunReport {
         source: store.summary.source(),
@@ -230,8 +230,8 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let advice = advise(&finished.store, models, &config.advice, None, None)?;
-    let basis = AdviceBasis::new(&finished.store, &models, None);
+    let advice = advise(&finished.store, models, &config.advice, None)?;
+    let basis = AdviceBasis::new(&finished.store, &models);
 
     let rehearsal = RehearsalTally::read(&config.out)?;
     let report = RunReport {
@@ -432,7 +432,7 @@ struct FinishedSweep {
     store: EventStore,
     /// The samples of the best model.
     dataset: Dataset,
-    /// The best model, both as evaluated and as refitted for advice.
+    /// The best model, both as evaluated and as fitted again.
     models: RunModels,
     /// ROC-AUC of the best trial, if no trial is better than chance.
     chance: Option<ScoreEstimate>,
@@ -465,7 +465,7 @@ impl FinishedSweep {
         })
     }
 
-    /// The model that advises on jobs held at the end of the log.
+    /// The model for questions about the end of the log, if no answers were learned.
     fn advisor(&self) -> &TrainedModel {
         self.models.at_moment(self.store.summary.end_ms)
     }
@@ -473,7 +473,7 @@ impl FinishedSweep {
     /// Describes the results of every stage except the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
-            "Events\n{}\nSamples of the best trial\n{}\n{}{}{}\n{}\n{}{}the model that advises has learned from {}\neverything is in {}\n",
+            "Events\n{}\nSamples of the best trial\n{}\n{}{}{}\n{}\n{}{}everything is in {}\n",
             text::events::summary(&self.store.summary),
             text::tensors::summary(&self.dataset.summary),
             self.networks_text(),
@@ -482,7 +482,6 @@ impl FinishedSweep {
             self.answering_text(&config.out),
             text::evaluation::summary(evaluation),
             text::trials::chance_text(self.chance),
-            text::trials::learned_words(self.advisor()),
             escape::path(&config.out)
         )
     }

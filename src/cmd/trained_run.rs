@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use poolcast_advice::{ModelOrigin, ModelSkill};
+use poolcast_advice::{ModelOrigin, ModelSkill, RehearsedSkill};
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, HoldSource, StoreSummary};
+use poolcast_holds::rehearsal::RehearsalTally;
 use poolcast_holds::training::{
     ModelEvaluation, TrainedModel, evaluate_run, evaluation_path, find_score,
 };
@@ -43,8 +44,11 @@ pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
     let events = sweeps.find_map(|sweep| {
         manifest::read::<StoreSummary>(&sweep::events_dir(sweep), EVENTS_FORMAT).ok()
     });
+    // A damaged rehearsal is reported where it is read for itself.
+    let rehearsal = RehearsalTally::read(results).ok().flatten();
     ModelOrigin {
         skill: model_skill(dir),
+        rehearsed: rehearsal.as_ref().map(RehearsedSkill::from),
         source: (events.as_ref()).map_or(HoldSource::Log, |events| events.body.source()),
         access_points: events.map_or(Vec::new(), |events| events.body.aps),
         facts: None,

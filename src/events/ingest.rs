@@ -103,20 +103,24 @@ pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<S
 }
 
 /// Reads `logs` into a store in memory, and then `history`, the log of a history. Of a job that the
-/// logs have, only what happened after its last event there is added from the history. `on_batch`
-/// receives all events that are added. The store is not kept, so its owners are hashed with a random
-/// salt.
+/// logs have, only what happened after its last event there is added from the history. With `until_ms`,
+/// epoch ms, the store has only what happened by then; its summary says when the logs end. `on_batch` receives all events, also later ones. The store is
+/// not kept, so its owners are hashed with a random salt.
 ///
 /// # Errors
-/// Fails if a log cannot be read.
+/// Fails if a log cannot be read, or if the logs do not cover `until_ms`.
 pub fn read_into_memory(
     logs: &[PathBuf],
     history: Option<&Path>,
     options: &ReadOptions,
+    until_ms: Option<i64>,
     listener: &IngestListener<'_>,
     on_batch: &mut BatchListener<'_>,
 ) -> Result<EventStore> {
     let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
+    if let Some(until_ms) = until_ms {
+        builder.leave_out_after(until_ms);
+    }
     let Some(history) = history else {
         read_whole(logs, options, &mut builder, listener, on_batch)?;
         return builder.into_store();

@@ -61,13 +61,6 @@ pub struct StoredJob<'a> {
 }
 
 impl<'a> StoredJob<'a> {
-    /// Returns the job with only its first `events` events.
-    #[inline]
-    pub fn with_first_events(self, events: usize) -> StoredJob<'a> {
-        let history = self.history.slice(0..events);
-        StoredJob { history, ..self }
-    }
-
     /// Returns a salted hash of the hold reason in event `at`, 012, without the parts that vary
     /// from job to job. Returns 0 if the event states no reason.
     #[inline]

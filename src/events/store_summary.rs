@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use htcondor_eventlog::{
     AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ReasonTemplates, ResumePoint,
 };
+use poolcast_base::error::hinted;
+use poolcast_base::output;
 
 /// A log that was read into a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +129,29 @@ impl StoreSummary {
     /// The number of records of all event numbers.
     pub fn record_count(&self) -> u64 {
         self.events_by_number.values().sum()
+    }
+
+    /// Forgets the gaps that nobody knew of at `until_ms`, epoch ms: a gap shows when the log goes on after it.
+    ///
+    /// # Errors
+    /// Fails if `until_ms` is before the first time stamp, or after the last one.
+    pub(super) fn forget_gaps_after(&mut self, until_ms: i64) -> Result<()> {
+        let StoreSummary {
+            begin_ms, end_ms, ..
+        } = *self;
+        ensure!(
+            (begin_ms..=end_ms).contains(&until_ms),
+            hinted(
+                format!("the log does not cover {}", output::utc_time(until_ms)),
+                format!(
+                    "choose a time from {} to {}",
+                    output::utc_time(begin_ms),
+                    output::utc_time(end_ms)
+                )
+            )
+        );
+        self.gaps.retain(|gap| gap.to_ms <= until_ms);
+        Ok(())
     }
 
     /// Returns what the holds come from: a history if any of the logs was made from one.

@@ -66,6 +66,9 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     if inputs.evaluation.is_some() {
         sentence.push_str(" The holds in the table below were not used for this choice.");
     }
+    if inputs.rehearsal.is_some() {
+        sentence.push_str(" The answers about held jobs come from models of their own.");
+    }
     Some(sentence)
 }
 

@@ -10,6 +10,7 @@ use super::words;
 use poolcast_advice::{CauseGroup, JobAdvice, JobId, cause_groups, lack_words, state_words};
 use poolcast_base::output;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, code_meaning};
+use poolcast_holds::rehearsal::Proportion;
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
 const MAX_NAMED_JOBS: usize = 5;
@@ -55,10 +56,8 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     let mut blocks = vec![
         ReportBlock::paragraph(counts_sentence(&held.advice)),
         ReportBlock::paragraph(format!(
-            "Each box is one cause with one command for all its jobs. Nothing is released or removed until a user runs the command. \
-             Answers without the word \"probably\" were right in {:.0} % of earlier cases, or come from a rule; answers with it were right in {:.0} %.",
-            100.0 * inputs.config.advice.precision,
-            100.0 * inputs.config.advice.probable_precision
+            "Each box is one cause with one command for all its jobs. Nothing is released or removed until a user runs the command.{}",
+            firm_words(held)
         )),
     ];
     for caveat in &held.basis.caveats {
@@ -87,6 +86,18 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
         )));
     }
     blocks
+}
+
+/// Says how often firm answers were right when the log was replayed; empty if it was not.
+fn firm_words(held: &HeldJobs) -> String {
+    let firm_right = held.basis.rehearsed.map(|skill| skill.firm_right);
+    let share = firm_right.and_then(Proportion::share);
+    share.map_or_else(String::new, |share| {
+        format!(
+            " Rehearsed on this log, answers without the word \"probably\" or \"possibly\" were right in {:.0} % of cases.",
+            100.0 * share
+        )
+    })
 }
 
 /// Makes a table with one row per cause.

@@ -52,7 +52,7 @@ impl AdviceMetrics<'_> {
             self.held_jobs(),
             self.oldest_holds(),
             self.advice_times(),
-            self.model_skill(),
+            self.rehearsed_skill(),
             self.earlier_answers(),
         ];
         let mut text = String::new();
@@ -138,18 +138,18 @@ impl AdviceMetrics<'_> {
         ]
     }
 
-    fn model_skill(&self) -> Vec<MetricFamily> {
-        let skill = self.basis.skill;
+    fn rehearsed_skill(&self) -> Vec<MetricFamily> {
+        let rehearsed = self.basis.rehearsed;
         vec![
             MetricFamily::of_number(
-                "poolcast_model_roc_auc",
-                "Area under the ROC curve of the model on holds after its training.",
-                skill.map(|skill| skill.roc_auc),
+                "poolcast_rehearsal_kind_right_ratio",
+                "Share of rehearsed answers that were right about whether the fault passes or stays.",
+                rehearsed.and_then(|skill| skill.kind_right.share()),
             ),
             MetricFamily::of_number(
-                "poolcast_model_roc_auc_lower",
-                "Lower end of the 95 % interval of poolcast_model_roc_auc.",
-                skill.map(|skill| skill.interval.0),
+                "poolcast_rehearsal_firm_right_ratio",
+                "Share of rehearsed firm answers that were right.",
+                rehearsed.and_then(|skill| skill.firm_right.share()),
             ),
         ]
     }

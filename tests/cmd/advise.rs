@@ -53,7 +53,7 @@ fn the_moment_of_asking_can_be_named() {
 }
 
 #[test]
-fn advice_ignores_events_after_the_prediction_time() {
+fn advice_about_a_moment_is_that_of_a_log_that_ends_then() {
     let place = Place::with_run();
     let log = &*LOG_TEXT;
     let end = log
@@ -63,14 +63,18 @@ fn advice_ignores_events_after_the_prediction_time() {
     place.write("EventLog", &log[..end]);
 
     let document = |args: &str| -> serde_json::Value {
-        serde_json::from_str(&place.run(&format!("advise run {args} --json")).stdout).expect("JSON")
+        serde_json::from_str(&place.run(&format!("advise {args} --json")).stdout).expect("JSON")
     };
     let known_then = document("--log EventLog");
     let at_ms = known_then["asked_ms"].as_i64().expect("ms");
     let at = jiff::Timestamp::from_millisecond(at_ms).expect("in range");
-    let later = document(&format!("--log EventLog.xz --at {at}"));
-    assert_eq!(later["asked_ms"], at_ms);
-    assert_eq!(later["advice"], known_then["advice"]);
+    // The run has learned from later holds, so it does not answer.
+    for asked in ["", "run "] {
+        let later = document(&format!("{asked}--log EventLog.xz --at {at}"));
+        assert_eq!(later["asked_ms"], at_ms);
+        assert_eq!(later["advice"], known_then["advice"]);
+        assert_eq!(later["trained_until_ms"], known_then["trained_until_ms"]);
+    }
     assert!(
         known_then["advice"]
             .as_array()

@@ -10,6 +10,7 @@ use poolcast_advice::{
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::HoldAction;
+use poolcast_holds::rehearsal::Proportion;
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
@@ -243,7 +244,6 @@ impl<'a> AdviceView<'a> {
             trained_until_ms,
             uses_prior,
             holds_since,
-            skill,
             ..
         } = self.basis;
         let Some(until_ms) = *trained_until_ms else {
@@ -256,23 +256,38 @@ impl<'a> AdviceView<'a> {
             (None, Some(model)) => format!("model {model}: {learned}"),
             (None, None) => {
                 let elsewhere = if *uses_prior {
-                    "and holds at other access points, "
+                    ", and those of holds at other access points"
                 } else {
                     ""
                 };
-                return format!(
-                    "no trained model: rules answer, and what the log shows of earlier holds, {elsewhere}{learned}"
-                );
+                format!("rules answer, and the outcomes of earlier holds{elsewhere}: {learned}")
             }
         };
-        let skill = skill.map_or("not evaluated".to_owned(), |skill| {
+        format!("{origin}, {}", self.skill_words())
+    }
+
+    /// States the skill of what answers.
+    fn skill_words(&self) -> String {
+        if let Some(skill) = self.basis.skill {
             let (low, high) = skill.interval;
+            let auc = skill.roc_auc;
+            return format!("ROC-AUC {auc:.2} [{low:.2}, {high:.2}] on later holds");
+        }
+        let Some(rehearsed) = self.basis.rehearsed else {
+            return "not rehearsed".to_owned();
+        };
+        let right = |of: Proportion| {
             format!(
-                "ROC-AUC {:.2} [{low:.2}, {high:.2}] on later holds",
-                skill.roc_auc
+                "{} of {}",
+                output::with_commas(of.count as u64),
+                output::with_commas(of.of as u64)
             )
-        });
-        format!("{origin}, {skill}")
+        };
+        format!(
+            "rehearsed on its log: right about {} faults, and in {} firm answers",
+            right(rehearsed.kind_right),
+            right(rehearsed.firm_right)
+        )
     }
 
     /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if

@@ -51,7 +51,7 @@ pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
         return String::new();
     };
     format!(
-        "the model for advice was refitted on {}, and is in {}\n",
+        "the best model was fitted again on {}, for `poolcast predict`, and is in {}\n",
         learned_words(&refitted),
         escape::path(&refit_dir(dir))
     )

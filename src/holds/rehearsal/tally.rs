@@ -28,7 +28,7 @@ impl Proportion {
     }
 
     /// The share; `None` without cases.
-    pub fn share(&self) -> Option<f64> {
+    pub fn share(self) -> Option<f64> {
         (self.of > 0).then(|| self.count as f64 / self.of as f64)
     }
 }
