@@ -36,9 +36,13 @@ pub struct AnswerOutcomes {
     pub released: usize,
     /// Holds among `given` with an outcome that settles the answer.
     pub decided: usize,
+    /// Holds among `given` with a success that settles nothing: after `fix`, if no repair is known. A person may
+    /// have done what was asked for where no log shows it.
+    pub undecided: usize,
     /// Successes among `decided`.
     pub succeeded: usize,
-    /// Successes among `decided` before which the log shows that the job was changed.
+    /// Successes among `decided` before which the job was repaired: its log, the command that the answer printed,
+    /// or later looks at its file show that.
     pub repaired: usize,
     /// Other successes among `decided`, after a release that no policy made. A person may have
     /// repaired these jobs where the log does not show it.
@@ -51,8 +55,8 @@ pub struct AnswerOutcomes {
     /// Wilson's 95 % interval of the share of correct answers, where jobs of one cluster count as
     /// one. Absent without `right` or outcomes.
     pub interval: Option<(f64, f64)>,
-    /// Shares of correct answers if all jobs in `maybe_repaired` were repaired, and if none was, in
-    /// ascending order. Absent without `right` or outcomes.
+    /// Shares of correct answers if all jobs in `maybe_repaired` and `undecided` were repaired, and if none was,
+    /// in ascending order. Absent without `right` or outcomes.
     pub range: Option<(f64, f64)>,
 }
 
@@ -60,7 +64,7 @@ pub struct AnswerOutcomes {
 #[derive(Debug, Clone, Copy)]
 struct AnswerOutcome {
     is_success: bool,
-    /// True if the log shows that the job was changed before it ran again.
+    /// True if the job or its file is known to have been changed before it ran again.
     is_repaired: bool,
     /// True if a policy made the release.
     is_automatic: bool,
@@ -197,8 +201,7 @@ impl<'a> CheckedAnswers<'a> {
                     answers.truncate(answers.len() - of_hold.len());
                 }
                 for (index, &answer) in of_hold.iter().enumerate() {
-                    let is_current = index + 1 == of_hold.len();
-                    let hold = CheckedHold::new(answer, &job, &cycles[at..], is_current);
+                    let hold = CheckedHold::new(answer, &job, &cycles[at..], &of_hold[index + 1..]);
                     answers.push(CheckedAnswer {
                         answer,
                         hold: Some(hold),
@@ -269,20 +272,22 @@ fn answers_by_hold(given: &[GivenAnswer]) -> HashMap<HoldKey, Vec<&GivenAnswer>>
 }
 
 impl CheckedHold {
-    /// Looks at the hold of `answer`, which is the first of `cycles`. `is_current` says that no
-    /// other answer has replaced this one.
+    /// Looks at the hold of `answer`, which is the first of `cycles`. The answers `next` have replaced this one.
     fn new(
         answer: &GivenAnswer,
         job: &StoredJob<'_>,
         cycles: &[HoldCycle],
-        is_current: bool,
+        next: &[&GivenAnswer],
     ) -> CheckedHold {
         let cycle = &cycles[0];
+        let is_current = next.is_empty();
         let outcome = match answer.action {
             // It is about the moment in which it was given: another answer came before the release.
             HoldAction::Release if !is_current => None,
             HoldAction::Probe if !is_current || !answer.is_probe() => None,
             HoldAction::Later => AnswerOutcome::of_next_releases(job, cycles),
+            HoldAction::Fix => AnswerOutcome::of_release(job, cycle)
+                .map(|outcome| outcome.after_repair(answer.is_obeyed(next))),
             _ => AnswerOutcome::of_release(job, cycle),
         };
         CheckedHold {
@@ -325,13 +330,22 @@ impl AnswerOutcome {
         failures.first().filter(|_| is_refuted).copied()
     }
 
-    /// Returns true if `action` was right. `release` and `later` are right if the job succeeded,
-    /// and `remove` if it did not. `fix` is right if it did not succeed unrepaired.
-    fn is_right(self, action: HoldAction) -> bool {
+    /// Returns the outcome, with a success as one after a repair if `is_repaired`.
+    fn after_repair(self, is_repaired: bool) -> AnswerOutcome {
+        AnswerOutcome {
+            is_repaired: self.is_repaired || self.is_success && is_repaired,
+            ..self
+        }
+    }
+
+    /// Returns true if `action` was right, and `None` if the outcome does not show it. `release` and `later` are
+    /// right if the job succeeded, and `remove` if it did not. `fix` is right if it failed, or succeeded after a
+    /// repair. Any other success may be one, too: the fault may have been fixed as the answer asks.
+    fn is_right(self, action: HoldAction) -> Option<bool> {
         match action {
-            HoldAction::Release | HoldAction::Probe | HoldAction::Later => self.is_success,
-            HoldAction::Fix => !self.is_success || self.is_repaired,
-            HoldAction::Remove | HoldAction::Leave | HoldAction::None => !self.is_success,
+            HoldAction::Release | HoldAction::Probe | HoldAction::Later => Some(self.is_success),
+            HoldAction::Fix => (!self.is_success || self.is_repaired).then_some(true),
+            HoldAction::Remove | HoldAction::Leave | HoldAction::None => Some(!self.is_success),
         }
     }
 }
@@ -361,6 +375,7 @@ impl RowCounts {
             still_held: 0,
             released: 0,
             decided: 0,
+            undecided: 0,
             succeeded: 0,
             repaired: 0,
             maybe_repaired: 0,
@@ -391,13 +406,17 @@ impl RowCounts {
 
     fn add_outcome(&mut self, outcome: AnswerOutcome, cluster: (u32, i32)) {
         let row = &mut self.row;
+        let Some(is_right) = outcome.is_right(row.action) else {
+            row.undecided += 1;
+            return;
+        };
         let is_maybe_repaired = outcome.is_success && !outcome.is_repaired && !outcome.is_automatic;
         row.decided += 1;
         row.succeeded += usize::from(outcome.is_success);
         row.repaired += usize::from(outcome.is_repaired);
         row.maybe_repaired += usize::from(is_maybe_repaired);
         if let Some(right) = &mut row.right {
-            *right += usize::from(outcome.is_right(row.action));
+            *right += usize::from(is_right);
         }
         self.clusters.insert(cluster);
     }
@@ -410,10 +429,10 @@ impl RowCounts {
             let share = |right: usize| right as f64 / row.decided as f64;
             let upper = 1.0 - wilson_lower(1.0 - share(right), clusters.len());
             row.interval = Some((wilson_lower(share(right), clusters.len()), upper));
+            let all = (row.decided + row.undecided) as f64;
             row.range = Some(match row.action {
-                HoldAction::Fix => (share(right), share(right + row.maybe_repaired)),
                 HoldAction::Later => (share(right - row.maybe_repaired), share(right)),
-                _ => (share(right), share(right)),
+                _ => (right as f64 / all, (right + row.undecided) as f64 / all),
             });
         }
         row
@@ -422,7 +441,7 @@ impl RowCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_command::JobId;
+    use super::super::job_command::{JobId, RaisedRequest, RequestAttribute};
     use super::*;
     use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
@@ -465,7 +484,7 @@ mod tests {
             row(HoldAction::None, &[succeeded, failed]),
         ];
         let tally = AnswerTally::from_rows(Some(7), &rows).expect("decided");
-        assert_eq!((tally.since_ms, tally.decided), (7, 3 + 3 + 2 + 3));
+        assert_eq!((tally.since_ms, tally.decided), (7, 3 + 1 + 2 + 3));
         assert_eq!(tally.right, 2 + 1 + 1 + 2);
         let kinds = tally.kinds.iter();
         let kinds: Vec<_> = kinds
@@ -476,7 +495,7 @@ mod tests {
             [
                 (HoldAction::Release, 3, 2, Some(2)),
                 (HoldAction::Probe, 2, 1, None),
-                (HoldAction::Fix, 3, 2, Some(1)),
+                (HoldAction::Fix, 1, 0, Some(1)),
                 (HoldAction::Remove, 3, 1, Some(2)),
                 (HoldAction::Later, 2, 1, Some(1)),
             ]
@@ -484,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn success_after_fix_is_right_only_if_repaired() {
+    fn success_after_fix_is_right_if_repaired_and_never_wrong() {
         let is_right =
             |is_success, is_repaired| outcome(is_success, is_repaired).is_right(HoldAction::Fix);
         assert_eq!(
@@ -493,7 +512,7 @@ mod tests {
                 is_right(true, true),
                 is_right(false, false)
             ],
-            [false, true, true]
+            [None, Some(true), Some(true)]
         );
     }
 
@@ -509,8 +528,8 @@ mod tests {
             outcome(false, false),
         );
         let fix = row(HoldAction::Fix, &[by_policy, by_hand, seen, failed]);
-        assert_eq!((fix.right, fix.maybe_repaired), (Some(2), 1));
-        assert_eq!(fix.range, Some((0.5, 0.75)));
+        assert_eq!((fix.decided, fix.right, fix.undecided), (2, Some(2), 2));
+        assert_eq!(fix.range, Some((0.5, 1.0)));
         let later = row(HoldAction::Later, &[by_policy, by_hand, failed, failed]);
         assert_eq!(later.range, Some((0.25, 0.5)));
         let release = row(HoldAction::Release, &[by_hand, failed]);
@@ -589,8 +608,43 @@ mod tests {
             let row = checked(HoldAction::Fix, releases);
             (row.decided, row.right)
         };
-        assert_eq!(settled(&[Some(true)]), (1, Some(0)));
+        assert_eq!(settled(&[Some(true)]), (0, Some(0)));
         assert_eq!(settled(&[Some(false), Some(true)]), (1, Some(1)));
+    }
+
+    #[test]
+    fn success_after_fix_is_a_repair_if_what_was_asked_for_was_done() {
+        let mut log = TestLog::default();
+        log.add_released(7, 100, 200, true);
+        let store = log.store();
+        let fix = || GivenAnswer::of_test_job(1, 100, HoldAction::Fix);
+        let looked = |answer| GivenAnswer {
+            is_looked: true,
+            ..answer
+        };
+        let release = || GivenAnswer::of_test_job(1, 100, HoldAction::Release);
+        let settled = |given: &[GivenAnswer]| {
+            let check = CheckedAnswers::new(given, &store).check();
+            let row = &check.answers[check.answers.len() - 1];
+            assert_eq!(row.action, HoldAction::Fix);
+            (row.undecided, row.repaired, row.right)
+        };
+        let (unknown, repaired) = ((1, 0, Some(0)), (0, 1, Some(1)));
+        assert_eq!(settled(&[fix()]), unknown);
+        let raised = GivenAnswer {
+            raise: Some(RaisedRequest {
+                attribute: RequestAttribute::RequestMemory,
+                number: 3072,
+            }),
+            ..fix()
+        };
+        assert_eq!(settled(&[raised]), repaired, "the command was printed");
+        assert_eq!(settled(&[looked(fix())]), unknown, "nobody looked again");
+        let found = [looked(fix()), looked(release())];
+        assert_eq!(settled(&found), repaired, "it was missing, and then there");
+        assert_eq!(settled(&[looked(fix()), release()]), unknown);
+        assert_eq!(settled(&[fix(), looked(release())]), unknown);
+        assert_eq!(settled(&[looked(release()), looked(fix())]), unknown);
     }
 
     #[test]
@@ -634,7 +688,7 @@ mod tests {
             rows,
             [
                 (HoldAction::Release, 1, 0, Some(0)),
-                (HoldAction::Fix, 1, 1, Some(0)),
+                (HoldAction::Fix, 1, 0, Some(0)),
                 (HoldAction::Later, 1, 1, Some(1)),
                 (HoldAction::None, 1, 1, None),
             ]

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::job_advice::{AdviceGround, JobAdvice};
-use super::job_command::JobId;
+use super::job_command::{JobId, RaisedRequest};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::shared_text::SharedText;
@@ -57,6 +57,10 @@ pub struct GivenAnswer {
     /// True if the answer follows from a look at a file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_looked: bool,
+    /// The request that the printed command sets before the release; absent for other answers, and in lines of
+    /// earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) raise: Option<RaisedRequest>,
 }
 
 /// Key of one hold of one job: access point, cluster, proc, submission time and hold time.
@@ -77,7 +81,17 @@ impl GivenAnswer {
             asked_ms,
             probes: probes.of(advice).to_vec(),
             is_looked: advice.ground == AdviceGround::Look,
+            raise: advice.raise,
         }
+    }
+
+    /// Returns true if a success of the job shows that a person did what this answer, FIX, asks for: the printed
+    /// command raises a request, or a look saw the fault that the next look at the same hold, for an answer in
+    /// `next`, no longer found.
+    pub(super) fn is_obeyed(&self, next: &[&GivenAnswer]) -> bool {
+        let is_found =
+            |answer: &&GivenAnswer| answer.is_looked && answer.action == HoldAction::Release;
+        self.raise.is_some() || self.is_looked && next.iter().any(is_found)
     }
 
     /// Returns true if the command for a probe released this job.
@@ -246,7 +260,7 @@ fn new_answers<'a>(
             return true;
         };
         let probes = probes.of(one);
-        (before.action, before.firmness) != (one.action, one.firmness)
+        (before.action, before.firmness, before.raise) != (one.action, one.firmness, one.raise)
             || !probes.is_empty() && probes != before.probes
     };
     Ok(advice.iter().copied().filter(is_new).collect())
@@ -282,12 +296,14 @@ impl GivenAnswer {
             asked_ms: 1000 * held_s,
             probes: Vec::new(),
             is_looked: false,
+            raise: None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::job_command::RequestAttribute;
     use super::*;
 
     /// Returns a job with the answer to try one of a cause, which is this job if `is_probe`.
@@ -357,5 +373,28 @@ mod tests {
         assert!(!answers[0].is_probe());
         let written = serde_json::to_string(&answers[0]).expect("JSON");
         assert_eq!(written, line, "no empty list is written");
+    }
+
+    #[test]
+    fn raised_request_is_kept() {
+        let raise = |number| RaisedRequest {
+            attribute: RequestAttribute::RequestMemory,
+            number,
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let kept = |number| {
+            let advice = JobAdvice {
+                action: HoldAction::Fix,
+                raise: Some(raise(number)),
+                ..JobAdvice::of_test_job()
+            };
+            record_answers(dir.path(), &[&advice], 5).expect("recorded");
+            let answers = read_answers(dir.path()).expect("read");
+            let raises = answers.iter().map(|answer| answer.raise);
+            raises.collect::<Vec<_>>()
+        };
+        assert_eq!(kept(128), [Some(raise(128))]);
+        assert_eq!(kept(128).len(), 1, "the same answer");
+        assert_eq!(kept(256), [128, 256].map(|number| Some(raise(number))));
     }
 }

@@ -45,7 +45,7 @@ impl<'de> Deserialize<'de> for JobId {
 }
 
 /// A job attribute that says how much the job needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of HTCondor's attributes")]
 pub enum RequestAttribute {
     RequestMemory,
@@ -54,7 +54,7 @@ pub enum RequestAttribute {
 }
 
 /// A job attribute, and the number to set it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RaisedRequest {
     /// The attribute.
     pub attribute: RequestAttribute,

@@ -162,38 +162,41 @@ mod tests {
 
     #[test]
     fn kinds_that_are_wrong_too_often_are_lowered() {
-        let fix = |firmness, wrong, right| answer(&[(HoldAction::Fix, firmness, wrong, right)]);
-        assert_eq!(fix(Firm, 2, 28), (HoldAction::Fix, Some(Firm)));
+        let release =
+            |firmness, wrong, right| answer(&[(HoldAction::Release, firmness, right, wrong)]);
+        assert_eq!(release(Firm, 2, 28), (HoldAction::Release, Some(Firm)));
         // The upper end of the interval of 24 of 30 is 90.5 %, and of 23 of 30, 88.2 %.
-        assert_eq!(fix(Firm, 6, 24).1, Some(Firm));
-        assert_eq!(fix(Firm, 7, 23).1, Some(Probable));
-        assert_eq!(fix(Firm, 20, 10).1, Some(Possible));
-        assert_eq!(fix(Probable, 7, 23).1, Some(Probable));
-        assert_eq!(fix(Probable, 20, 10).1, Some(Possible));
-        assert_eq!(fix(Possible, 30, 0).1, Some(Possible));
+        assert_eq!(release(Firm, 6, 24).1, Some(Firm));
+        assert_eq!(release(Firm, 7, 23).1, Some(Probable));
+        assert_eq!(release(Firm, 20, 10).1, Some(Possible));
+        assert_eq!(release(Probable, 7, 23).1, Some(Probable));
+        assert_eq!(release(Probable, 20, 10).1, Some(Possible));
+        assert_eq!(release(Possible, 30, 0).1, Some(Possible));
+    }
+
+    #[test]
+    fn who_does_what_fix_asks_for_lowers_nothing() {
+        assert_eq!(answer(&[(HoldAction::Fix, Firm, 30, 0)]).1, Some(Firm));
+        assert_eq!(answer(&[(HoldAction::Fix, Firm, 29, 1)]).1, Some(Firm));
     }
 
     #[test]
     fn few_answers_contradict_nothing() {
-        assert_eq!(answer(&[(HoldAction::Fix, Firm, 19, 0)]).1, Some(Firm));
-        assert_eq!(answer(&[(HoldAction::Fix, Firm, 20, 0)]).1, Some(Possible));
+        let failed = |count| answer(&[(HoldAction::Release, Firm, 0, count)]).1;
+        assert_eq!(failed(19), Some(Firm));
+        assert_eq!(failed(20), Some(Possible));
     }
 
     #[test]
     fn other_kinds_do_not_matter() {
-        let other = (HoldAction::Release, Firm, 0, 30);
-        assert_eq!(
-            answer(&[(HoldAction::Fix, Firm, 0, 30), other]).1,
-            Some(Firm)
-        );
-        assert_eq!(answer(&[other]), (HoldAction::Release, Some(Possible)));
-        let probable = (HoldAction::Fix, Probable, 30, 0);
-        let firm = (HoldAction::Fix, Firm, 7, 23);
+        let other = (HoldAction::Remove, Firm, 30, 0);
+        let kept = (HoldAction::Release, Firm, 30, 0);
+        assert_eq!(answer(&[kept, other]).1, Some(Firm));
+        assert_eq!(answer(&[other]), (HoldAction::Fix, Some(Possible)));
+        let probable = (HoldAction::Release, Probable, 0, 30);
+        let firm = (HoldAction::Release, Firm, 23, 7);
         assert_eq!(answer(&[firm, probable]).1, Some(Possible));
-        assert_eq!(
-            answer(&[(HoldAction::Fix, Firm, 0, 23), probable]).1,
-            Some(Firm)
-        );
+        assert_eq!(answer(&[kept, probable]).1, Some(Firm));
     }
 
     #[test]

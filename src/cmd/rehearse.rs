@@ -109,5 +109,6 @@ fn true_outcome(truth: &[HoldTruth], asked: RehearsedHold) -> Option<KnownOutcom
         is_passing: hold
             .permanent
             .map(|is_permanent| !is_permanent || succeeds_now == Some(true)),
+        is_perhaps_repaired: false,
     })
 }

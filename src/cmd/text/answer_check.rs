@@ -5,14 +5,15 @@ use poolcast_base::output;
 use poolcast_holds::decision::AnswerFirmness;
 
 /// Version of the JSON document.
-pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 3;
 
 /// The meaning of the columns.
 const LEGEND: &str = "\
-repaired: the log shows that the job was changed before it succeeded; it does not show files that were put back
-right: a success after release, no unrepaired success after fix, a failure after remove, and after later a success within three releases; after later, two failures among them are wrong, and one failure decides nothing
+undecided: successes after fix without a repair that is known; the fault may have been fixed as the answer asks
+repaired: the log shows that the job was changed before it succeeded, the answer printed the command that changes it, or looks found its file missing and then there
+right: a success after release, a failure or a repair after fix, a failure after remove, and after later a success within three releases; after later, two failures among them are wrong, and one failure decides nothing
 interval: jobs of one cluster count as one
-with hidden repairs: the share of right answers if all other successes after a release by hand were repaired jobs, and if none was
+with hidden repairs: the share of right answers if all undecided jobs, and all that succeeded after a release by hand for later, were repaired, and if none was
 ";
 
 /// A table with one line per answer.
@@ -26,6 +27,7 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
         "held",
         "released",
         "decided",
+        "undecided",
         "succeeded",
         "repaired",
         "right",
@@ -84,6 +86,7 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
         number(row.still_held),
         number(row.released),
         number(row.decided),
+        number(row.undecided),
         number(row.succeeded),
         number(row.repaired),
         right,

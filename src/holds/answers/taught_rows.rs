@@ -95,6 +95,11 @@ impl MomentLabel {
     pub(crate) fn is_unrepaired(&self) -> bool {
         self.way == ReleaseWay::ByItself
     }
+
+    /// Returns true if a person released the job, who may have repaired it before.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.way == ReleaseWay::ByHand
+    }
 }
 
 /// Rows for the two questions about a hold.

@@ -12,6 +12,10 @@ pub struct KnownOutcome {
     pub succeeds_now: Option<bool>,
     /// True if the fault passes without a repair; `None` if nobody knows.
     pub is_passing: Option<bool>,
+    /// True if only jobs that a person released show that the fault passes: that person may have repaired each
+    /// of them before.
+    #[serde(skip)]
+    pub is_perhaps_repaired: bool,
 }
 
 impl KnownOutcome {
@@ -24,19 +28,23 @@ impl KnownOutcome {
         asked_ms: i64,
         known_ms: i64,
     ) -> KnownOutcome {
+        let later = label_later(history, hold, known_ms);
         KnownOutcome {
             succeeds_now: settled_outcome(history, hold, asked_ms, known_ms),
-            is_passing: label_later(history, hold, known_ms).map(|label| label.is_success),
+            is_passing: later.map(|label| label.is_success),
+            is_perhaps_repaired: later.is_some_and(|label| label.is_success && label.is_by_hand()),
         }
     }
 
     /// Returns true if `action` was right; `None` if that is unknown. `release` and `probe` are
     /// right if the job would have succeeded at that second, `later` if the fault passes, and `fix`
-    /// and `remove` if it does not.
+    /// and `remove` if it does not. A success after what may be the repair that `fix` asks for is not known to
+    /// refute it.
     pub(crate) fn is_right(self, action: HoldAction) -> Option<bool> {
         match action {
             HoldAction::Release | HoldAction::Probe => self.succeeds_now,
             HoldAction::Later => self.is_passing,
+            HoldAction::Fix if self.is_perhaps_repaired => None,
             HoldAction::Fix | HoldAction::Remove => {
                 let passes = self.is_passing.or(self.succeeds_now);
                 passes.map(|passes| !passes)

@@ -317,6 +317,7 @@ mod tests {
                 Some(KnownOutcome {
                     succeeds_now: Some(is_passing && is_up),
                     is_passing: Some(is_passing),
+                    ..KnownOutcome::default()
                 })
             });
             let row = |answer: &RehearsedAnswer| (answer.moment, answer.action, answer.odds);
@@ -327,31 +328,38 @@ mod tests {
         })
     }
 
-    /// Returns how many answers by a rule, given before `log` released its first job, count as right and as wrong.
-    fn settled_rules(log: &TestLog) -> (usize, usize) {
+    /// Returns how many FIX that were given before `log` released its first job count as right and as wrong, by a
+    /// rule or by the odds.
+    fn settled_fixes(log: &TestLog, is_by_rule: bool) -> (usize, usize) {
         let store = log.store();
         let history = HoldHistory::new(&store);
         let answer = RehearsedAnswer {
-            is_by_rule: true,
+            is_by_rule,
             ..test_answer(HoldAction::Fix, None)
         };
         let settled = settled_record(&history, &[answer], 1_000_000);
-        let right = settled.rules.iter().filter(|rule| rule.is_right).count();
-        (right, settled.rules.len() - right)
+        let by_rule = settled.rules.iter().map(|rule| rule.is_right);
+        let by_odds = settled.later.iter().map(|answer| !answer.is_success);
+        let (right, wrong): (Vec<bool>, Vec<bool>) =
+            by_rule.chain(by_odds).partition(|right| *right);
+        (right.len(), wrong.len())
     }
 
     #[test]
-    fn only_a_success_after_a_release_by_a_policy_shows_that_a_rule_was_wrong() {
-        let mut log = TestLog::default();
-        log.add_released(7, 1, 150, true);
-        assert_eq!(settled_rules(&log), (0, 1));
-        log.release_last_job_by_hand();
-        assert_eq!(settled_rules(&log), (0, 0), "perhaps it was repaired");
+    fn only_a_success_after_a_release_by_a_policy_shows_that_fix_was_wrong() {
+        for is_by_rule in [true, false] {
+            let mut log = TestLog::default();
+            log.add_released(7, 1, 150, true);
+            assert_eq!(settled_fixes(&log, is_by_rule), (0, 1));
+            log.release_last_job_by_hand();
+            let repaired = settled_fixes(&log, is_by_rule);
+            assert_eq!(repaired, (0, 0), "perhaps it was repaired");
 
-        let mut log = TestLog::default();
-        log.add_released(7, 1, 150, false);
-        log.release_last_job_by_hand();
-        assert_eq!(settled_rules(&log), (1, 0));
+            let mut log = TestLog::default();
+            log.add_released(7, 1, 150, false);
+            log.release_last_job_by_hand();
+            assert_eq!(settled_fixes(&log, is_by_rule), (1, 0));
+        }
     }
 
     #[test]

@@ -294,7 +294,7 @@ mod tests {
         ];
         let known = |succeeds_now| KnownOutcome {
             succeeds_now,
-            is_passing: None,
+            ..KnownOutcome::default()
         };
         let settled = SettledAnswers {
             answers: answers
