@@ -4,12 +4,11 @@
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
 use poolcast_holds::answers::{
-    FailedReleases, NamedFault, OriginState, RecoveryRecord, ThingState,
+    FailedReleases, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, RecoveryRecord, ThingState,
 };
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     ANOTHER_MACHINE_MAY, AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule,
-    MIN_TAUGHT_OUTCOMES,
 };
 use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
@@ -490,7 +489,7 @@ pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_holds::answers::{HeldOdds, RecoveryKey, RuleKey, ThingKind};
+    use poolcast_holds::answers::{HeldOdds, ReasonRecord, RecoveryKey, RuleKey, ThingKind};
     use poolcast_holds::config::AdviceCost;
     use poolcast_holds::decision::code_rule;
 
@@ -646,7 +645,7 @@ mod tests {
             held_for_cause: 1,
             best_of_cause: 0.4,
             is_new_cause: false,
-            has_outcomes_of_reason: true,
+            reason: ReasonRecord::default(),
             origin_state: OriginState::Unknown,
             cause: (0, 0),
             is_probe: true,

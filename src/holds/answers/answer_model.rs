@@ -47,6 +47,16 @@ pub struct HeldOdds {
 }
 
 impl HeldOdds {
+    /// Returns the odds, none of them above `upper`.
+    pub(crate) fn at_most(self, upper: f64) -> HeldOdds {
+        HeldOdds {
+            now: self.now.min(upper),
+            uncalibrated: self.uncalibrated.min(upper),
+            later: self.later.min(upper),
+            ..self
+        }
+    }
+
     /// Returns the higher of the odds now before and after the calibration. The outcomes that
     /// calibrate are mostly of causes that go on failing, so they must not prevent a probe.
     pub(crate) fn higher_now(&self) -> f64 {

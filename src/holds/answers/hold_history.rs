@@ -105,6 +105,17 @@ impl KnownCause<'_> {
         let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
         failed_ms.max(self.held.last().copied())
     }
+
+    /// Returns the number of outcomes decided by `time_ms` that are failures.
+    pub(crate) fn failures_by(&self, time_ms: i64) -> usize {
+        let decided = self
+            .outcomes
+            .partition_point(|outcome| outcome.decided_ms() <= time_ms);
+        let successes = decided
+            .checked_sub(1)
+            .map_or(0, |last| self.successes[last]);
+        decided - successes as usize
+    }
 }
 
 /// The holds of a log, with what was known about their causes at any moment.

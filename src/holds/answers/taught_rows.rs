@@ -27,7 +27,7 @@ const MAX_LENT: usize = 100;
 const CLEARLY_NEARER: i64 = 4;
 /// Time after the beginning of a hold within which another job's success shows that the fault
 /// passes, in typical hold lengths.
-const PASSES_WITHIN: f64 = 8.0;
+pub(super) const PASSES_WITHIN: f64 = 8.0;
 /// Weight of a lent outcome relative to the hold's own.
 const LENT_WEIGHT: f64 = 3.0;
 

@@ -112,7 +112,7 @@ fn known_owners(successes: &[&Pass]) -> usize {
 }
 
 /// Returns the one-sided lower bound of Clopper and Pearson for `count` successes of `count`.
-fn success_lower(count: usize) -> Option<f64> {
+pub(super) fn success_lower(count: usize) -> Option<f64> {
     (count > 0).then(|| ERROR_PROBABILITY.powf(1.0 / count as f64))
 }
 

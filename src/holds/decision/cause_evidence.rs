@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use crate::answers::{
-    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, ThingState, is_plugin_transfer,
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, ReasonRecord, ThingState,
+    is_plugin_transfer,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -15,6 +16,19 @@ const FEW_OUTCOMES: usize = 100;
 
 /// The kind of a cause, and its key.
 pub type ProbeCause = (u8, u64);
+
+/// A hold that is asked about, with what its cause is found by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedHold {
+    /// Index of the hold in the history.
+    pub(super) hold: usize,
+    /// The kind of cause that the answer is for.
+    pub(super) kind: CauseKind,
+    pub(super) odds: HeldOdds,
+    pub(super) reason: ReasonRecord,
+    /// Other jobs of its cluster that succeeded since one failed like this.
+    pub(super) succeeded: usize,
+}
 
 /// What is known about one cause, and about the jobs that are held for it.
 #[derive(Debug, Default)]
@@ -53,24 +67,28 @@ impl CauseEvidence {
     }
 }
 
-/// Groups the `holds`, which last at `asked_ms`, by cause: `kinds` has the kind of each, `[n]`.
+/// Groups the holds in `asked`, which last at `asked_ms`, by cause.
 pub(super) fn cause_evidence(
     history: &HoldHistory<'_>,
-    holds: &[usize],
-    kinds: &[CauseKind],
-    odds: &[HeldOdds],
+    asked: &[AskedHold],
     asked_ms: i64,
     learned_age: &LearnedAge,
 ) -> HashMap<ProbeCause, CauseEvidence> {
-    let is_young_log = is_young(history, holds, asked_ms);
+    let is_young_log = is_young(history, asked, asked_ms);
     let mut causes: HashMap<ProbeCause, CauseEvidence> = HashMap::new();
-    for ((&index, &kind), odds) in holds.iter().zip(kinds).zip(odds) {
-        let hold = &history.holds[index];
-        let cause = causes.entry(probe_cause(kind, hold)).or_default();
+    for AskedHold {
+        hold: index,
+        kind,
+        odds,
+        ..
+    } in asked
+    {
+        let hold = &history.holds[*index];
+        let cause = causes.entry(probe_cause(*kind, hold)).or_default();
         let is_too_old = learned_age.is_exceeded_by(asked_ms - hold.hold_ms);
         let is_unknown = odds.is_known_from_elsewhere || is_too_old && is_young_log;
         cause.is_learned |= !is_unknown;
-        cause.held.push((index, odds.now));
+        cause.held.push((*index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());
     }
 
@@ -89,9 +107,9 @@ pub(super) fn cause_evidence(
 }
 
 /// Returns true if few outcomes of any job in the log are known.
-fn is_young(history: &HoldHistory<'_>, holds: &[usize], asked_ms: i64) -> bool {
+fn is_young(history: &HoldHistory<'_>, asked: &[AskedHold], asked_ms: i64) -> bool {
     // All holds have the same key of this kind.
-    let keys = holds.first().map(|&hold| &history.holds[hold].causes);
+    let keys = asked.first().map(|asked| &history.holds[asked.hold].causes);
     let known = keys.map(|keys| history.known_cause(CauseKind::Pool, keys, asked_ms));
     known.is_some_and(|known| known.outcomes.len() < FEW_OUTCOMES)
 }

@@ -130,7 +130,7 @@ fn rule_firmness(
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, to other
 /// owners who miss files in the same directory, or to odds that say that the fault passes. What other
 /// access points know, what follows from other reasons alone, or what nobody has learned about so old a
-/// hold, does not outweigh a rule.
+/// hold, does not outweigh a rule, and nothing does that no job with this reason has ever shown.
 fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
@@ -143,11 +143,12 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     // A server may lose a whole bucket for a while, so that the age of a hold for its file says nothing.
     let is_of_learned_age =
         !evidence.is_beyond_learned || evidence.rule_key.named_fault.is_of_file();
-    let is_learned = evidence.has_outcomes_of_reason && is_of_learned_age;
+    let is_learned = evidence.reason.is_known() && is_of_learned_age;
     // A file that is missing where others get theirs stays missing, whatever became of other files.
     let passes = later >= RULE_YIELDS_FROM
         && is_learned
         && !is_known_from_elsewhere
+        && !evidence.reason.never_passed()
         && evidence.origin_state != OriginState::Works
         && !is_own_program_repaired(evidence);
     evidence.origin_state != OriginState::Fails
@@ -313,7 +314,9 @@ pub(super) mod tests {
     use super::super::codes::{code_rule, hold_rule};
     use super::super::held_evidence::held_evidence;
     use super::*;
-    use crate::answers::{CauseKind, HoldHistory, NamedFault, RuleKey, learned_test_answers};
+    use crate::answers::{
+        CauseKind, HoldHistory, NamedFault, ReasonRecord, RuleKey, learned_test_answers,
+    };
     use crate::test_config::TestConfig;
     use htcondor_eventlog::InputFile;
     use test_stores::{TestLog, log_with_outages};
@@ -379,7 +382,10 @@ pub(super) mod tests {
                 is_known_from_elsewhere: false,
             },
             rule: None,
-            has_outcomes_of_reason: true,
+            reason: ReasonRecord {
+                outcomes: 3,
+                ..ReasonRecord::default()
+            },
             origin_state: OriginState::Unknown,
             passed_since: false,
             has_origin_failed_since: false,
@@ -804,7 +810,7 @@ pub(super) mod tests {
             };
             assert_eq!(answer(learned).0, HoldAction::Later);
             let unknown = HeldEvidence {
-                has_outcomes_of_reason: false,
+                reason: ReasonRecord::default(),
                 ..learned
             };
             assert_eq!(answer(unknown).0, HoldAction::Fix);
@@ -813,6 +819,25 @@ pub(super) mod tests {
                 ..unknown
             };
             assert_ne!(answer(agreed).1, FIRM, "nothing was learned");
+        }
+    }
+
+    #[test]
+    fn odds_outweigh_no_rule_whose_reason_no_job_ever_got_past() {
+        for (code, subcode, fault) in [(13, 256, NamedFault::Denied), (47, 0, NamedFault::Unknown)]
+        {
+            let asked = |failures| HeldEvidence {
+                rule: hold_rule(code, subcode, fault),
+                rule_key: rule_key(fault),
+                reason: ReasonRecord {
+                    outcomes: 26,
+                    failures,
+                    ..ReasonRecord::default()
+                },
+                ..evidence(0.2, 0.63)
+            };
+            assert_eq!(answer(asked(26)).0, HoldAction::Fix, "{code}");
+            assert_eq!(answer(asked(0)).0, HoldAction::Later, "a job got past it");
         }
     }
 
@@ -943,7 +968,7 @@ pub(super) mod tests {
         };
         assert_eq!(firmness(&of_plugin, None), PROBABLE, "a server may fail");
         let unlearned = HeldEvidence {
-            has_outcomes_of_reason: false,
+            reason: ReasonRecord::default(),
             ..old((13, 2))
         };
         assert_eq!(firmness(&unlearned, None), PROBABLE);

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::cause_evidence::{
-    CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
+    AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause,
+    probe_kind,
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
-    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, NamedFault,
-    OriginState, PROGRAM_NOT_STARTED, PastHold, RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState,
-    is_plugin_transfer,
+    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, MIN_TAUGHT_OUTCOMES,
+    NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord, RecoveryKey, RuleKey,
+    TRANSFER_INPUT, ThingState, is_plugin_transfer,
 };
 
 /// Probability of success from which on one success of another job shows that a fault has passed, and a probe
@@ -26,9 +27,6 @@ const MANY_READS: usize = 10;
 /// Maximum odds later that agree with a rule that expects failure: beyond, they rather say that the fault
 /// passes.
 const RULE_AGREES_UP_TO: f64 = 0.3;
-/// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
-/// that a release pays.
-pub const MIN_TAUGHT_OUTCOMES: usize = 3;
 /// Maximum number of passes of a file that are examined.
 const MAX_PASSES: usize = 100;
 /// Number of typical hold lengths for which a release without a known outcome counts as a probe.
@@ -43,12 +41,12 @@ pub struct HeldEvidence {
     pub hold: usize,
     /// The record in which answers of a rule for the hold count.
     pub rule_key: RuleKey,
-    /// The odds of a release, now and later.
+    /// The odds of a release, now and later, at most as high as the failures for the reason leave them.
     pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
-    /// True if outcomes of holds whose reasons have the same words are known.
-    pub has_outcomes_of_reason: bool,
+    /// The outcomes of holds for the same reason.
+    pub reason: ReasonRecord,
     /// The state of the directory or server of its file when the hold began.
     pub origin_state: OriginState,
     /// True if a job got past the same named file since this job is held.
@@ -129,7 +127,7 @@ impl HeldEvidence {
     /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
     /// never sure to be so again, because what a job uses differs from run to run.
     pub(crate) fn agrees_with_rule(&self) -> bool {
-        let is_learned = self.has_outcomes_of_reason && !self.odds.is_known_from_elsewhere;
+        let is_learned = self.reason.is_known() && !self.odds.is_known_from_elsewhere;
         let is_of_request = self.rule.is_some_and(|rule| rule.raises_request());
         let agrees = self.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
         is_learned && !is_of_request && agrees
@@ -221,16 +219,12 @@ pub(crate) fn held_evidence(
 ) -> Result<AllEvidence> {
     let odds = model.odds(history, holds, asked_ms)?;
     let learned_age = LearnedAge::new(model, history, asked_ms);
-    let succeeded: Vec<usize> = holds
+    let asked: Vec<AskedHold> = holds
         .iter()
-        .map(|&index| history.succeeded_in_cluster(index, asked_ms))
+        .zip(odds)
+        .map(|(&index, odds)| AskedHold::new(history, index, odds, asked_ms))
         .collect();
-    let kinds: Vec<CauseKind> = holds
-        .iter()
-        .zip(&succeeded)
-        .map(|(&index, &succeeded)| asked_kind(history, index, succeeded, asked_ms))
-        .collect();
-    let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
+    let causes = cause_evidence(history, &asked, asked_ms, &learned_age);
 
     let inputs = EvidenceInputs {
         history,
@@ -238,17 +232,32 @@ pub(crate) fn held_evidence(
         good_for_ms: (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
         learned_age,
     };
-    let mut evidence = Vec::with_capacity(holds.len());
-    for (at, &index) in holds.iter().enumerate() {
-        let key = probe_cause(kinds[at], &history.holds[index]);
-        evidence.push(inputs.evidence(index, odds[at], succeeded[at], key, &causes[&key]));
-    }
+    let evidence = asked.iter().map(|asked| {
+        let key = probe_cause(asked.kind, &history.holds[asked.hold]);
+        inputs.evidence(asked, key, &causes[&key])
+    });
+    let holds = evidence.collect();
     let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
     Ok(AllEvidence {
-        holds: evidence,
+        holds,
         states: causes.into_iter().filter_map(state_of).collect(),
         learned_age,
     })
+}
+
+impl AskedHold {
+    /// Collects what is known at `asked_ms` about the cause of hold `index`, whose odds are `odds`.
+    fn new(history: &HoldHistory<'_>, index: usize, odds: HeldOdds, asked_ms: i64) -> AskedHold {
+        let reason = ReasonRecord::known(history, &history.holds[index], asked_ms);
+        let succeeded = history.succeeded_in_cluster(index, asked_ms);
+        AskedHold {
+            hold: index,
+            kind: asked_kind(history, index, succeeded, asked_ms),
+            odds: odds.at_most(reason.success_upper()),
+            reason,
+            succeeded,
+        }
+    }
 }
 
 /// The facts at one moment from which the evidence on each hold is made.
@@ -261,19 +270,23 @@ struct EvidenceInputs<'a> {
 }
 
 impl EvidenceInputs<'_> {
-    /// Returns the evidence on hold `index`, for the cause with the key `cause_key`, where `succeeded` other jobs of
-    /// its cluster have succeeded.
+    /// Returns the evidence on an asked hold, for the cause with the key `cause_key`.
     fn evidence(
         &self,
-        index: usize,
-        odds: HeldOdds,
-        succeeded: usize,
+        asked: &AskedHold,
         cause_key: ProbeCause,
         cause: &CauseEvidence,
     ) -> HeldEvidence {
         let &EvidenceInputs {
             history, asked_ms, ..
         } = self;
+        let &AskedHold {
+            hold: index,
+            odds,
+            reason,
+            succeeded,
+            ..
+        } = asked;
         let hold = &history.holds[index];
         let is_taught = is_taught(history, hold, asked_ms);
         let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
@@ -284,7 +297,7 @@ impl EvidenceInputs<'_> {
             rule_key: rule_key(hold, rule.as_ref(), cause),
             odds,
             rule,
-            has_outcomes_of_reason: has_outcomes_of_reason(history, hold, asked_ms),
+            reason,
             origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
             has_origin_failed_since: has_origin_failed_since(history, hold, asked_ms),
@@ -415,12 +428,6 @@ fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -
     latest
         .map(|pass| pass.released_ms)
         .any(|released_ms| released_ms > hold.hold_ms)
-}
-
-/// Returns true if enough outcomes of holds whose reasons have the same words are decided.
-fn has_outcomes_of_reason(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let known = history.known_cause(CauseKind::Template, &hold.causes, asked_ms);
-    known.outcomes.len() >= MIN_TAUGHT_OUTCOMES
 }
 
 /// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.

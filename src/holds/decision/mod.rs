@@ -18,5 +18,5 @@ pub use codes::{
 };
 pub use held_answer::HeldAnswer;
 pub(crate) use held_answer::held_answer;
+pub use held_evidence::HeldEvidence;
 pub(crate) use held_evidence::held_evidence;
-pub use held_evidence::{HeldEvidence, MIN_TAUGHT_OUTCOMES};
