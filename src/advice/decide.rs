@@ -215,6 +215,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some(ANOTHER_MACHINE_MAY.to_owned())
         }
         HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
+        HoldAction::Fix if evidence.failed_while_others_read() => Some(OTHERS_READ.to_owned()),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code
@@ -313,6 +314,10 @@ pub fn lack_words() -> String {
 const FAILED_AGAIN: &str =
     "a job with this cause was released and held again, and none has got past it since";
 
+/// Other jobs that show that the file of a job is at fault, and not its directory or server.
+const OTHERS_READ: &str =
+    "other jobs got their files from the same directory or server before and after this hold";
+
 /// States what this log shows that supports the rule for the hold code of a job.
 pub(super) fn rule_evidence_words(
     rule: &HoldRule,
@@ -326,9 +331,7 @@ pub(super) fn rule_evidence_words(
         FailedReleases::Unknown => None,
     };
     let of_origin = match evidence.origin_state {
-        OriginState::Works => Some(
-            "other jobs got their files from the same directory or server before and after this hold",
-        ),
+        OriginState::Works => Some(OTHERS_READ),
         OriginState::PerhapsFails => Some(
             "other clusters miss files of the same directory, so it may be away: the log does not name their owners",
         ),

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::answers::{
-    CauseKind, HeldOdds, HoldHistory, LearnedAge, PastHold, ReasonRecord, ThingState,
-    is_plugin_transfer,
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, NamedFault, OriginState, PastHold, ReasonRecord,
+    ThingState, is_plugin_transfer,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -28,6 +28,12 @@ pub(super) struct AskedHold {
     pub(super) reason: ReasonRecord,
     /// Other jobs of its cluster that succeeded since one failed like this.
     pub(super) succeeded: usize,
+    /// The fault that its reason names, as far as the other jobs of its server confirm it.
+    pub(super) named_fault: NamedFault,
+    /// The state of the directory or server of its file when the hold began.
+    pub(super) origin_state: OriginState,
+    /// Reads from there since, if it failed.
+    pub(super) reads_since: usize,
 }
 
 /// What is known about one cause, and about the jobs that are held for it.
@@ -116,7 +122,7 @@ fn is_young(history: &HoldHistory<'_>, asked: &[AskedHold], asked_ms: i64) -> bo
 
 /// Returns the cause that a probe of `hold` is about.
 pub(crate) fn hold_cause(hold: &PastHold) -> ProbeCause {
-    probe_cause(probe_kind(hold), hold)
+    probe_cause(probe_kind(hold, hold.named_fault), hold)
 }
 
 /// Returns the cause of kind `kind` of `hold`.
@@ -124,14 +130,14 @@ pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
     (kind as u8, hold.causes.get(kind))
 }
 
-/// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
+/// Returns the kind of cause that a probe of `hold`, with `named_fault`, is about: the origin where a URL or a written
 /// directory fails, or else the named file, or else the cluster and the reason. These are also the cause if the job
 /// brings its program along: whoever mends another program helps no other cluster.
-pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
+pub(super) fn probe_kind(hold: &PastHold, named_fault: NamedFault) -> CauseKind {
     let is_of_origin = hold.code == 12 || is_plugin_transfer(hold.code, hold.subcode);
     if hold.names_own_program() {
         CauseKind::ClusterReason
-    } else if is_of_origin && !hold.named_fault.is_of_file() && hold.causes.names_file() {
+    } else if is_of_origin && !named_fault.is_of_file() && hold.causes.names_file() {
         CauseKind::Origin
     } else {
         hold.causes.narrowest_kind()

@@ -76,6 +76,9 @@ pub(crate) fn held_answer(
     if evidence.stays_after_failed_release() {
         return HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible));
     }
+    if evidence.failed_while_others_read() {
+        return HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Probable));
+    }
     let answer = success_answer(evidence, limits, settings)
         .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds));
     answer_within_learned(answer, evidence)
@@ -227,7 +230,8 @@ fn is_lone_try(evidence: &HeldEvidence, is_due: bool) -> bool {
 
 /// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
 /// server that is back, shows that the fault is gone, and no record of such releases contradicts it, or the record
-/// alone is good enough. It is not firm if the directory or server has failed for two clusters since.
+/// alone is good enough. It is not firm if the directory or server has failed for two clusters since, or if others
+/// got other files from there alone.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
@@ -235,6 +239,7 @@ fn is_recovery_sure(
 ) -> bool {
     if evidence.recovered < RECOVERED_WITHOUT_ODDS
         || evidence.may_need_repair()
+        || evidence.rests_on_other_files()
         || evidence.has_origin_failed_since
     {
         return false;
@@ -247,9 +252,11 @@ fn is_recovery_sure(
 }
 
 /// Returns true if outcomes of other jobs show enough about this one for a firm release. Another job of
-/// the cluster must have succeeded, as this job may have a further fault.
+/// the cluster must have succeeded, as this job may have a further fault, and got the same file if one did not arrive.
 fn is_fault_gone(evidence: &HeldEvidence) -> bool {
-    evidence.has_cluster_succeeded && !evidence.may_need_repair()
+    evidence.has_cluster_succeeded
+        && !evidence.may_need_repair()
+        && !evidence.rests_on_other_files()
 }
 
 /// Returns the certainty of a release that follows from limits or outcomes of other jobs.
@@ -410,6 +417,14 @@ pub(super) mod tests {
         }
     }
 
+    /// Returns evidence with these odds, where another job got the same file since.
+    fn sure(now: f64, later: f64) -> HeldEvidence {
+        HeldEvidence {
+            passed_since: true,
+            ..evidence(now, later)
+        }
+    }
+
     /// Returns evidence with these odds, which are known from other access points alone.
     fn elsewhere(now: f64, later: f64) -> HeldEvidence {
         let evidence = evidence(now, later);
@@ -439,6 +454,7 @@ pub(super) mod tests {
     fn release_after_others_got_past_is_firm_if_the_cluster_succeeds_unrepaired() {
         let recovered = HeldEvidence {
             recovered: 3,
+            passed_since: true,
             ..evidence(0.4, 0.3)
         };
         // Returns the certainty with a record of 20 releases and these successes.
@@ -485,6 +501,11 @@ pub(super) mod tests {
             ..recovered
         };
         assert_eq!(firmness(failed_since, Some(20)), PROBABLE, "it fails again");
+        let of_other_files = HeldEvidence {
+            passed_since: false,
+            ..back
+        };
+        assert_eq!(firmness(of_other_files, Some(20)), PROBABLE);
         let sure = HeldEvidence {
             odds: evidence(0.95, 0.9).odds,
             ..back
@@ -519,7 +540,7 @@ pub(super) mod tests {
 
     #[test]
     fn both_odds_decide() {
-        assert_eq!(answer(evidence(0.95, 0.9)), (HoldAction::Release, FIRM));
+        assert_eq!(answer(sure(0.95, 0.9)), (HoldAction::Release, FIRM));
         assert_eq!(answer(evidence(0.8, 0.9)), (HoldAction::Release, PROBABLE));
         assert_eq!(
             answer(evidence(0.6, 0.9)),
@@ -584,7 +605,7 @@ pub(super) mod tests {
             (HoldAction::Later, POSSIBLE),
             "half a success of 12"
         );
-        assert_eq!(answer(many(0.95)), (HoldAction::Release, FIRM));
+        assert_eq!(answer(many(0.95)), (HoldAction::Release, PROBABLE));
         let two = HeldEvidence {
             held_for_cause: 2,
             ..evidence(0.25, 0.7)
@@ -673,7 +694,10 @@ pub(super) mod tests {
             (HoldAction::Probe, None),
             "two of many are probes"
         );
-        let two = after(12, 0.2, 2);
+        let two = HeldEvidence {
+            passed_since: true,
+            ..after(12, 0.2, 2)
+        };
         assert_eq!(answer(two), (HoldAction::Release, FIRM));
         let of_other_clusters = HeldEvidence {
             has_cluster_succeeded: false,
@@ -745,6 +769,7 @@ pub(super) mod tests {
         assert_eq!(answer(elsewhere(0.95, 0.95)).0, HoldAction::Probe);
         let recovered = HeldEvidence {
             recovered: 2,
+            passed_since: true,
             ..elsewhere(0.3, 0.9)
         };
         assert_eq!(
@@ -876,13 +901,57 @@ pub(super) mod tests {
 
     #[test]
     fn release_is_firm_only_if_a_job_of_the_cluster_succeeded() {
-        let sure = evidence(0.95, 0.95);
+        let sure = sure(0.95, 0.95);
         assert_eq!(answer(sure), (HoldAction::Release, FIRM));
         let alone = HeldEvidence {
             has_cluster_succeeded: false,
             ..sure
         };
         assert_eq!(answer(alone), (HoldAction::Release, PROBABLE));
+    }
+
+    #[test]
+    fn release_is_firm_for_an_input_only_if_others_got_the_same_file() {
+        let of_other_files = evidence(0.98, 0.95);
+        assert_eq!(answer(of_other_files), (HoldAction::Release, PROBABLE));
+        let same_file = sure(0.98, 0.95);
+        assert_eq!(answer(same_file), (HoldAction::Release, FIRM));
+        let output = HeldEvidence {
+            rule_key: RuleKey {
+                code: (12, 256),
+                ..of_other_files.rule_key
+            },
+            ..of_other_files
+        };
+        assert_eq!(answer(output), (HoldAction::Release, FIRM));
+    }
+
+    #[test]
+    fn file_that_fails_while_others_get_theirs_from_its_server_is_to_be_repaired() {
+        let plugin = |named_fault| HeldEvidence {
+            rule_key: RuleKey {
+                code: (13, 256),
+                ..rule_key(named_fault)
+            },
+            origin_state: OriginState::Works,
+            ..evidence(0.7, 0.7)
+        };
+        let unnamed = plugin(NamedFault::Unknown);
+        assert_eq!(answer(unnamed), (HoldAction::Fix, PROBABLE));
+        assert_ne!(answer(plugin(NamedFault::Server)).0, HoldAction::Fix);
+        let passed = HeldEvidence {
+            passed_since: true,
+            ..unnamed
+        };
+        assert_ne!(answer(passed).0, HoldAction::Fix);
+        let full_disk = HeldEvidence {
+            rule_key: RuleKey {
+                code: (13, 28),
+                ..unnamed.rule_key
+            },
+            ..unnamed
+        };
+        assert_ne!(answer(full_disk).0, HoldAction::Fix);
     }
 
     #[test]

@@ -123,6 +123,24 @@ impl HeldEvidence {
         self.is_perhaps_repaired && (is_by_rule || is_missing_output(code, subcode))
     }
 
+    /// Returns true if an input file did not arrive, and no job is known to have got this one since. Jobs that got
+    /// other files show that its directory or server is back, and not that the file is there.
+    pub(super) fn rests_on_other_files(&self) -> bool {
+        let (code, _) = self.rule_key.code;
+        code == TRANSFER_INPUT && !self.passed_since
+    }
+
+    /// Returns true if a plug-in failed to get an input file, and names no fault that passes, while other jobs got
+    /// theirs from the same server, so that the fault is one of the file.
+    pub fn failed_while_others_read(&self) -> bool {
+        let (code, subcode) = self.rule_key.code;
+        self.rests_on_other_files()
+            && is_plugin_transfer(code, subcode)
+            && self.origin_state == OriginState::Works
+            && !self.rule_key.named_fault.may_pass()
+            && !self.has_recovered()
+    }
+
     /// Returns true if what the log has shown about the reason agrees with the rule, if it expects failure:
     /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
     /// never sure to be so again, because what a job uses differs from run to run.
@@ -248,15 +266,31 @@ pub(crate) fn held_evidence(
 impl AskedHold {
     /// Collects what is known at `asked_ms` about the cause of hold `index`, whose odds are `odds`.
     fn new(history: &HoldHistory<'_>, index: usize, odds: HeldOdds, asked_ms: i64) -> AskedHold {
-        let reason = ReasonRecord::known(history, &history.holds[index], asked_ms);
+        let hold = &history.holds[index];
+        let reason = ReasonRecord::known(history, hold, asked_ms);
         let succeeded = history.succeeded_in_cluster(index, asked_ms);
+        let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
+        let named_fault = shown_fault(hold, origin_state);
         AskedHold {
             hold: index,
-            kind: asked_kind(history, index, succeeded, asked_ms),
+            kind: asked_kind(history, index, (succeeded, named_fault), asked_ms),
             odds: odds.at_most(reason.success_upper()),
             reason,
             succeeded,
+            named_fault,
+            origin_state,
+            reads_since,
         }
+    }
+}
+
+/// Returns the fault of `hold`, whose directory or server had the state `origin_state` when it began. A file that the
+/// server said it lacks is missing if others got theirs at that time, though the server had failed before.
+fn shown_fault(hold: &PastHold, origin_state: OriginState) -> NamedFault {
+    if hold.is_perhaps_missing && origin_state == OriginState::Works {
+        NamedFault::Missing
+    } else {
+        hold.named_fault
     }
 }
 
@@ -285,16 +319,22 @@ impl EvidenceInputs<'_> {
             odds,
             reason,
             succeeded,
+            named_fault,
+            origin_state,
+            reads_since,
             ..
         } = asked;
         let hold = &history.holds[index];
         let is_taught = is_taught(history, hold, asked_ms);
-        let (origin_state, reads_since) = history.origin_state(hold, asked_ms);
         let started_in_cluster = started_in_cluster(hold, succeeded);
-        let rule = hold_rule(hold.code, hold.subcode, hold.named_fault);
+        let rule = hold_rule(hold.code, hold.subcode, named_fault);
         HeldEvidence {
             hold: index,
-            rule_key: rule_key(hold, rule.as_ref(), cause),
+            rule_key: RuleKey {
+                code: (hold.code, hold.subcode),
+                named_fault,
+                failed: failed_releases(hold, rule.as_ref(), cause),
+            },
             odds,
             rule,
             reason,
@@ -324,21 +364,21 @@ impl EvidenceInputs<'_> {
     }
 }
 
-/// Returns the key of the record of answers by `rule` about `hold`, which is for `cause`. The jobs of a cluster use
-/// about as much as each other, so that one failure shows that the request is too low for the others, too.
-fn rule_key(hold: &PastHold, rule: Option<&HoldRule>, cause: &CauseEvidence) -> RuleKey {
+/// Returns what earlier releases have shown about the fault of `hold`, which is for `cause` and has the `rule`. The
+/// jobs of a cluster use about as much as each other, so that one failure shows that the request is too low for the
+/// others, too.
+fn failed_releases(
+    hold: &PastHold,
+    rule: Option<&HoldRule>,
+    cause: &CauseEvidence,
+) -> FailedReleases {
     let is_of_request = rule.is_some_and(HoldRule::raises_request);
-    let failed = if hold.is_repeated() {
+    if hold.is_repeated() {
         FailedReleases::OfJob
     } else if is_of_request && cause.failed_again {
         FailedReleases::OfCluster
     } else {
         FailedReleases::Unknown
-    };
-    RuleKey {
-        code: (hold.code, hold.subcode),
-        named_fault: hold.named_fault,
-        failed,
     }
 }
 
@@ -367,21 +407,21 @@ fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
     }
 }
 
-/// Returns the kind of cause that an answer about hold `index` is for, of whose cluster `succeeded` other
-/// jobs succeeded. Where these started the program, it needs no probe of the same program in other
+/// Returns the kind of cause that an answer about hold `index` is for, with `named_fault`, of whose cluster
+/// `succeeded` other jobs succeeded. Where these started the program, it needs no probe of the same program in other
 /// clusters. Where others got its input file, it needs none of other files of the origin, unless that has failed
 /// again.
 fn asked_kind(
     history: &HoldHistory<'_>,
     index: usize,
-    succeeded: usize,
+    (succeeded, named_fault): (usize, NamedFault),
     asked_ms: i64,
 ) -> CauseKind {
     let hold = &history.holds[index];
     if started_in_cluster(hold, succeeded) >= RECOVERED_WITHOUT_ODDS {
         return CauseKind::ClusterReason;
     }
-    let kind = probe_kind(hold);
+    let kind = probe_kind(hold, named_fault);
     if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
         return kind;
     }
@@ -398,7 +438,7 @@ fn asked_kind(
 /// its outcome is not known yet. It is then the probe.
 fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
     let within_ms = (PROBE_LASTS * history.unit_ms(asked_ms)) as i64;
-    let kind = probe_kind(hold);
+    let kind = probe_kind(hold, hold.named_fault);
     history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
 }
 
@@ -465,7 +505,7 @@ mod tests {
                 failed_again,
                 ..CauseEvidence::default()
             };
-            rule_key(&history.holds[0], rule.as_ref(), &cause).failed
+            failed_releases(&history.holds[0], rule.as_ref(), &cause)
         };
         let (request, missing_file) = (code_rule(34, 102), code_rule(13, 2));
         assert_eq!(failed(request, true), FailedReleases::OfCluster);
@@ -480,7 +520,8 @@ mod tests {
         let mut history = HoldHistory::new(&store);
         let last = history.holds.len() - 1;
         change(&mut history.holds[last]);
-        asked_kind(&history, last, 0, 1_000_000)
+        let fault = history.holds[last].named_fault;
+        asked_kind(&history, last, (0, fault), 1_000_000)
     }
 
     #[test]
@@ -495,6 +536,22 @@ mod tests {
         };
         assert_eq!(kind(NamedFault::Unknown), CauseKind::ClusterReason);
         assert_eq!(kind(NamedFault::Machine), CauseKind::File);
+    }
+
+    #[test]
+    fn file_that_a_server_lacks_while_it_sends_others_is_missing() {
+        let mut log = TestLog::default();
+        log.add_failed_read(InputFile { file: 1, origin: 7 }, 205, "ada");
+        let store = log.store();
+        let mut hold = HoldHistory::new(&store).holds[0].clone();
+        hold.named_fault = NamedFault::Server;
+        let fault = |hold: &PastHold, state| shown_fault(hold, state);
+        assert_eq!(fault(&hold, OriginState::Works), NamedFault::Server);
+        hold.is_perhaps_missing = true;
+        assert_eq!(fault(&hold, OriginState::Works), NamedFault::Missing);
+        assert_eq!(fault(&hold, OriginState::Fails), NamedFault::Server);
+        let of_file = |fault| probe_kind(&hold, fault) == CauseKind::File;
+        assert!(of_file(NamedFault::Missing) && !of_file(NamedFault::Server));
     }
 
     #[test]
