@@ -163,7 +163,9 @@ pub(super) fn decide_by_answer(
     notes: AnswerNotes,
     hold: HoldEvidence,
 ) -> AdviceDecision {
-    if let Some(cost) = settings.cost {
+    // Odds of other kinds of holds are no odds of this one.
+    let has_odds = !evidence.is_of_unknown_kind();
+    if let Some(cost) = settings.cost.filter(|_| has_odds) {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
         return decide_by_cost(settings, release_from, hold);
     }
@@ -198,7 +200,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             "{held} jobs are held for this cause: the run of one shows if the fault has passed"
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
-        HoldAction::None => Some(unknown_words()),
+        HoldAction::None if !evidence.is_of_unknown_kind() => Some(unknown_words()),
         HoldAction::Release if evidence.started_in_cluster > 0 => {
             Some(cluster_words(evidence.started_in_cluster))
         }
@@ -492,7 +494,9 @@ pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_holds::answers::{HeldOdds, ReasonRecord, RecoveryKey, RuleKey, ThingKind};
+    use poolcast_holds::answers::{
+        HeldOdds, LearnedFrom, ReasonRecord, RecoveryKey, RuleKey, ThingKind,
+    };
     use poolcast_holds::config::AdviceCost;
     use poolcast_holds::decision::code_rule;
 
@@ -638,7 +642,7 @@ mod tests {
                 now: 0.4,
                 uncalibrated: 0.4,
                 later: 0.7,
-                is_known_from_elsewhere: false,
+                learned_from: LearnedFrom::ThisLog,
             },
             rule: None,
             passed_since: false,
@@ -677,7 +681,7 @@ mod tests {
         };
         let from_elsewhere = |recovered| {
             let mut evidence = evidence;
-            evidence.odds.is_known_from_elsewhere = true;
+            evidence.odds.learned_from = LearnedFrom::OtherLogs;
             evidence.recovered = recovered;
             evidence.has_cluster_succeeded = true;
             answer_reasons(HoldAction::Release, &evidence, &AnswerNotes::default())

@@ -10,8 +10,10 @@ use super::answer_calibration::AnswerCalibration;
 use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
 use super::hold_history::HoldHistory;
+use super::named_fault::{says_what_failed, subcode_class};
 use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
+use super::reason_record::MIN_TAUGHT_OUTCOMES;
 use super::shared_row::{SharedRow, digest, halved};
 use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows, max_age};
 use poolcast_base::parallel::map_items;
@@ -42,8 +44,21 @@ pub struct HeldOdds {
     pub uncalibrated: f64,
     /// If it is released later.
     pub later: f64,
-    /// True if the local log shows no outcome for the hold code, and the prior does.
-    pub is_known_from_elsewhere: bool,
+    /// Where outcomes of such holds are known.
+    pub learned_from: LearnedFrom,
+}
+
+/// Where outcomes of holds of the kind of one hold are known: with its code and class of subcodes and, where these do
+/// not say what failed, with its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearnedFrom {
+    /// In the local log.
+    ThisLog,
+    /// In the prior alone.
+    OtherLogs,
+    /// Nowhere. Odds would be those of other kinds.
+    Nothing,
 }
 
 impl HeldOdds {
@@ -71,7 +86,7 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
-    /// Codes and subcodes that other access points have taught, sorted.
+    /// Codes and classes of subcodes that other access points have taught, sorted.
     pub(super) codes_elsewhere: Vec<(i32, i32)>,
     /// Calibration of the odds now, by the outcomes of earlier answers.
     pub calibration: AnswerCalibration,
@@ -151,23 +166,36 @@ impl AnswerModel {
                 now: self.calibration.probability(uncalibrated),
                 uncalibrated,
                 later,
-                is_known_from_elsewhere: self.knows_from_elsewhere(history, hold, asked_ms),
+                learned_from: self.learned_from(history, hold, asked_ms),
             })
             .collect())
     }
 
-    /// Returns true if the log shows no outcome for the code of hold `hold` at `asked_ms`, and other
-    /// access points do.
-    fn knows_from_elsewhere(&self, history: &HoldHistory<'_>, hold: usize, asked_ms: i64) -> bool {
+    /// Returns where outcomes of such holds as `hold` are known at `asked_ms`.
+    fn learned_from(&self, history: &HoldHistory<'_>, hold: usize, asked_ms: i64) -> LearnedFrom {
         let PastHold {
             code,
             subcode,
+            named_fault,
             causes,
             ..
         } = &history.holds[hold];
-        let of_code = history.known_cause(CauseKind::Code, causes, asked_ms);
-        let elsewhere = self.codes_elsewhere.binary_search(&(*code, *subcode));
-        of_code.outcomes.is_empty() && elsewhere.is_ok()
+        let says_what_failed = says_what_failed(*code, *subcode, *named_fault);
+        let kind = if says_what_failed {
+            CauseKind::Code
+        } else {
+            CauseKind::Template
+        };
+        let here = history.known_cause(kind, causes, asked_ms).outcomes.len();
+        let class = (*code, subcode_class(*code, *subcode));
+        let is_elsewhere = says_what_failed && self.codes_elsewhere.binary_search(&class).is_ok();
+        if here >= MIN_TAUGHT_OUTCOMES || here > 0 && is_elsewhere {
+            LearnedFrom::ThisLog
+        } else if is_elsewhere {
+            LearnedFrom::OtherLogs
+        } else {
+            LearnedFrom::Nothing
+        }
     }
 
     /// Returns true if it learned from other access points, too.

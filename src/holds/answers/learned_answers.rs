@@ -194,7 +194,9 @@ pub(crate) fn learned_test_answers() -> LearnedAnswers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer_model::LearnedFrom;
     use super::super::hold_history::HoldHistory;
+    use super::super::named_fault::NamedFault;
     use super::super::prior::Prior;
     use super::*;
     use test_stores::{TestLog, log_with_outages};
@@ -247,9 +249,12 @@ mod tests {
     #[test]
     fn log_without_outcomes_is_answered_by_the_prior() {
         let mut log = TestLog::default();
-        let odds_of = |log: &TestLog, prior| {
+        let odds_of = |log: &TestLog, prior, fault| {
             let store = log.store();
-            let history = HoldHistory::new(&store);
+            let mut history = HoldHistory::new(&store);
+            for hold in &mut history.holds {
+                hold.named_fault = fault;
+            }
             let end_ms = store.summary.end_ms;
             let model = AnswerModel::learn(&history, end_ms, 1, prior, &|| false).expect("learned");
             let held = history.held_at(end_ms);
@@ -257,14 +262,27 @@ mod tests {
         };
         log.add_held(7, 10_000);
         log.add_held(7, 10_100);
-        assert_eq!(odds_of(&log, None), None);
+        let server = NamedFault::Server;
+        assert_eq!(odds_of(&log, None, server), None);
         let prior = Prior::embedded().expect("a prior");
-        let odds = odds_of(&log, Some(prior)).expect("a model");
-        assert!(odds.iter().all(|odds| odds.is_known_from_elsewhere));
+        let learned_from = |log: &TestLog, fault| {
+            let odds = odds_of(log, Some(prior), fault).expect("a model");
+            let first = odds[0].learned_from;
+            assert!(odds.iter().all(|odds| odds.learned_from == first));
+            first
+        };
+        assert_eq!(learned_from(&log, server), LearnedFrom::OtherLogs);
+        let unnamed = NamedFault::Unknown;
+        assert_eq!(learned_from(&log, unnamed), LearnedFrom::Nothing);
 
         log.add_released(8, 10_200, 10_300, true);
         log.add_held(7, 10_400);
-        let odds = odds_of(&log, Some(prior)).expect("a model");
-        assert!(odds.iter().all(|odds| !odds.is_known_from_elsewhere));
+        assert_eq!(learned_from(&log, server), LearnedFrom::ThisLog);
+        let of_one = learned_from(&log, unnamed);
+        assert_eq!(of_one, LearnedFrom::Nothing, "one outcome says little");
+        for at in 0..2 {
+            log.add_released(8, 10_200 + at, 10_300 + at, true);
+        }
+        assert_eq!(learned_from(&log, unnamed), LearnedFrom::ThisLog);
     }
 }

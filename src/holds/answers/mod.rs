@@ -31,7 +31,7 @@ pub use answer_limits::{
 pub(crate) use answer_limits::{
     GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
-pub use answer_model::{AnswerModel, HeldOdds};
+pub use answer_model::{AnswerModel, HeldOdds, LearnedFrom};
 pub(crate) use cause_kind::CauseKind;
 pub use cluster_runs::ClusterKey;
 pub use contribution::{

@@ -38,6 +38,8 @@ const INSTALLED_PROGRAM: &str = "execute /";
 pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
 /// Unix errors of a program that is there: it is for another architecture, or it may not be executed.
 const PROGRAM_FAULTS: [i32; 2] = [8, 13];
+/// The lowest subcode of a failed plug-in: HTCondor shifts its exit code left by eight bits.
+const PLUGIN_SUBCODES: i32 = 256;
 /// Codes of holds by the job's own policy and by the access point's.
 const POLICIES: [i32; 2] = [3, 26];
 
@@ -121,9 +123,29 @@ fn is_memory_excess(template: &str) -> bool {
             .any(|word| template.contains(word))
 }
 
+/// Returns true if the code and subcode of a hold, or the fault that its reason names, say what failed: an error of
+/// Unix, a resource, or a fault of a plug-in. The codes of policies and of other failed plug-ins are the same for every
+/// fault, so that one site says nothing about another.
+pub(super) fn says_what_failed(code: i32, subcode: i32, named_fault: NamedFault) -> bool {
+    let is_of_file =
+        matches!(code, 6..=10 | 12..=14 | 22) && (1..PLUGIN_SUBCODES).contains(&subcode);
+    let is_of_request = matches!(code, 21 | 34) && matches!(subcode, 101 | 102 | 104);
+    let is_of_duration = matches!(code, 46 | 47);
+    named_fault != NamedFault::Unknown || is_of_file || is_of_request || is_of_duration
+}
+
+/// Returns the subcode that stands for all subcodes of the same kind: failed plug-ins give their exit code.
+pub(super) fn subcode_class(code: i32, subcode: i32) -> i32 {
+    if is_plugin_transfer(code, subcode) {
+        PLUGIN_SUBCODES
+    } else {
+        subcode
+    }
+}
+
 /// Returns true if a transfer of files by a plug-in failed.
 pub(crate) fn is_plugin_transfer(code: i32, subcode: i32) -> bool {
-    matches!(code, 12 | 13) && subcode >= 256
+    matches!(code, 12 | 13) && subcode >= PLUGIN_SUBCODES
 }
 
 /// The faults that the template of a hold reason names.
@@ -255,6 +277,26 @@ mod tests {
         assert_eq!(fault(6, 107, "/cvmfs/soft/start"), NamedFault::Machine);
         assert_eq!(fault(6, 13, "/usr/bin/python3"), NamedFault::Unknown);
         assert_eq!(fault(13, 2, "/usr/bin/singularity"), NamedFault::Unknown);
+    }
+
+    #[test]
+    fn codes_of_policies_and_plug_ins_say_what_failed_by_their_words_alone() {
+        let says = |code, subcode| says_what_failed(code, subcode, NamedFault::Unknown);
+        assert!(says(13, 2) && says(6, 8) && says(34, 102) && says(47, 0));
+        for (code, subcode) in [
+            (26, 0),
+            (3, 1),
+            (3, 102),
+            (21, 7),
+            (13, 256),
+            (12, 0),
+            (999, 2),
+        ] {
+            assert!(!says(code, subcode), "{code}/{subcode}");
+            assert!(says_what_failed(code, subcode, NamedFault::Server));
+        }
+        assert_eq!(subcode_class(13, 2816), subcode_class(13, 256));
+        assert_ne!(subcode_class(13, 2), subcode_class(13, 13));
     }
 
     /// A real pool with such a policy gave the first reason, and the other one is HTCondor's own.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{COLUMNS_VERSION, age_of, column_names};
 use super::contribution::{Contribution, drawn};
+use super::named_fault::subcode_class;
 use super::shared_row::{RowTensors, SharedRow, read_rows};
 use crate::config::AdviceConfig;
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
@@ -164,13 +165,15 @@ impl<'a> OtherRows<'a> {
         rows.map(|row| age_of(&row.values)).collect()
     }
 
-    /// Returns the codes and subcodes that enough rows of both questions are about, sorted.
+    /// Returns the codes and classes of subcodes that enough rows of both questions are about, sorted.
     pub(crate) fn known_codes(&self) -> Vec<(i32, i32)> {
         let mut counts: BTreeMap<(i32, i32), [usize; 2]> = BTreeMap::new();
         for source in &self.sources {
             for (question, rows) in [&source.now, &source.later].into_iter().enumerate() {
                 for row in rows {
-                    counts.entry(row.code).or_default()[question] += 1;
+                    let (code, subcode) = row.code;
+                    let class = (code, subcode_class(code, subcode));
+                    counts.entry(class).or_default()[question] += 1;
                 }
             }
         }

@@ -19,6 +19,9 @@ use poolcast_base::output;
 use poolcast_events::EventStore;
 use poolcast_tensors::QueriedHold;
 
+/// The reason why the probability of success is unknown of a hold whose code and words nobody knows.
+const UNKNOWN_KIND: &str = "outcomes of holds with such a code and such words are known neither from this log nor from other access points";
+
 /// The answers about all jobs that are held at one moment.
 #[derive(Debug)]
 pub struct AskedAnswers {
@@ -104,7 +107,11 @@ impl AskedAnswers {
     /// it is known.
     pub fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
         evidence.stated_probability().is_none().then(|| {
-            let known = self.learned_age_words(held_for_ms);
+            let known = if evidence.is_of_unknown_kind() {
+                UNKNOWN_KIND.to_owned()
+            } else {
+                self.learned_age_words(held_for_ms)
+            };
             format!("{known}, so its probability of success is unknown")
         })
     }
@@ -143,7 +150,7 @@ impl AskedAnswers {
 
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
     pub fn limit(&self, answer: &HeldAnswer, evidence: &HeldEvidence) -> Option<AnswerThreshold> {
-        if evidence.is_beyond_learned || evidence.odds.is_known_from_elsewhere {
+        if evidence.is_beyond_learned || !evidence.is_learned_here() {
             return None;
         }
         let limits = match answer.action {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::answers::{
-    CauseKind, HeldOdds, HoldHistory, LearnedAge, NamedFault, OriginState, PastHold, ReasonRecord,
-    ThingState, is_plugin_transfer,
+    CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedFrom, NamedFault, OriginState, PastHold,
+    ReasonRecord, ThingState, is_plugin_transfer,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -92,7 +92,8 @@ pub(super) fn cause_evidence(
         let hold = &history.holds[*index];
         let cause = causes.entry(probe_cause(*kind, hold)).or_default();
         let is_too_old = learned_age.is_exceeded_by(asked_ms - hold.hold_ms);
-        let is_unknown = odds.is_known_from_elsewhere || is_too_old && is_young_log;
+        let is_here = odds.learned_from == LearnedFrom::ThisLog;
+        let is_unknown = !is_here || is_too_old && is_young_log;
         cause.is_learned |= !is_unknown;
         cause.held.push((*index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());

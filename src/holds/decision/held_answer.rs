@@ -79,15 +79,30 @@ pub(crate) fn held_answer(
     if evidence.failed_while_others_read() {
         return HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Probable));
     }
+    if evidence.is_of_unknown_kind() && !evidence.has_recovered() {
+        return answer_of_unknown_kind(evidence);
+    }
     let answer = success_answer(evidence, limits, settings)
         .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds));
     answer_within_learned(answer, evidence)
 }
 
+/// Returns the answer where the odds are those of other kinds of holds: to wait, if what failed is known to pass, and
+/// else none.
+fn answer_of_unknown_kind(evidence: &HeldEvidence) -> HeldAnswer {
+    let passes =
+        evidence.origin_state == OriginState::Fails || evidence.rule_key.named_fault.may_pass();
+    if passes {
+        HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible))
+    } else {
+        HeldAnswer::new(HoldAction::None, None)
+    }
+}
+
 /// Returns `answer`, without its promise if it follows from odds that nothing was learned for here. A
 /// removal, which cannot be undone, then becomes a repair, and a release the try of one job.
 fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAnswer {
-    let is_learned = !evidence.is_beyond_learned && !evidence.odds.is_known_from_elsewhere;
+    let is_learned = !evidence.is_beyond_learned && evidence.is_learned_here();
     if is_learned || evidence.recovered >= RECOVERED_WITHOUT_ODDS {
         return answer;
     }
@@ -138,19 +153,14 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
     }
-    let HeldOdds {
-        later,
-        is_known_from_elsewhere,
-        ..
-    } = evidence.odds;
     // A server may lose a whole bucket for a while, so that the age of a hold for its file says nothing.
     let is_of_learned_age =
         !evidence.is_beyond_learned || evidence.rule_key.named_fault.is_of_file();
     let is_learned = evidence.reason.is_known() && is_of_learned_age;
     // A file that is missing where others get theirs stays missing, whatever became of other files.
-    let passes = later >= RULE_YIELDS_FROM
+    let passes = evidence.odds.later >= RULE_YIELDS_FROM
         && is_learned
-        && !is_known_from_elsewhere
+        && evidence.is_learned_here()
         && !evidence.reason.never_passed()
         && evidence.origin_state != OriginState::Works
         && !is_own_program_repaired(evidence);
@@ -287,13 +297,14 @@ fn failure_answer(
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
     // The words of the reason outweigh odds that have earned no promise.
+    let is_promised = firmness != AnswerFirmness::Possible;
     let passes = evidence.origin_state == OriginState::Fails
-        || evidence.rule_key.named_fault.may_pass() && firmness == AnswerFirmness::Possible;
+        || evidence.rule_key.named_fault.may_pass() && !is_promised;
     if passes {
         return HeldAnswer::new(HoldAction::Later, Some(AnswerFirmness::Possible));
     }
-    let has_outcomes = evidence.has_outcomes || evidence.odds.is_known_from_elsewhere;
-    if firmness == AnswerFirmness::Possible && !has_outcomes {
+    let has_outcomes = evidence.has_outcomes || !evidence.is_learned_here();
+    if !is_promised && !has_outcomes {
         return HeldAnswer::new(HoldAction::None, None);
     }
     let is_often_held = evidence.holds_for_code >= remove_from_holds;
@@ -322,7 +333,8 @@ pub(super) mod tests {
     use super::super::held_evidence::held_evidence;
     use super::*;
     use crate::answers::{
-        CauseKind, HoldHistory, NamedFault, ReasonRecord, RuleKey, learned_test_answers,
+        CauseKind, HoldHistory, LearnedFrom, NamedFault, ReasonRecord, RuleKey,
+        learned_test_answers,
     };
     use crate::test_config::TestConfig;
     use htcondor_eventlog::InputFile;
@@ -386,7 +398,7 @@ pub(super) mod tests {
                 now,
                 uncalibrated: now,
                 later,
-                is_known_from_elsewhere: false,
+                learned_from: LearnedFrom::ThisLog,
             },
             rule: None,
             reason: ReasonRecord {
@@ -430,7 +442,7 @@ pub(super) mod tests {
         let evidence = evidence(now, later);
         HeldEvidence {
             odds: HeldOdds {
-                is_known_from_elsewhere: true,
+                learned_from: LearnedFrom::OtherLogs,
                 ..evidence.odds
             },
             is_taught: false,
@@ -780,6 +792,44 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn odds_of_other_kinds_of_holds_give_no_advice() {
+        let of_kind = |now, later, held_for_cause| HeldEvidence {
+            odds: HeldOdds {
+                learned_from: LearnedFrom::Nothing,
+                ..evidence(now, later).odds
+            },
+            held_for_cause,
+            is_new_cause: true,
+            ..evidence(now, later)
+        };
+        for held_for_cause in [1, 12] {
+            for (now, later) in [(0.34, 0.5), (0.95, 0.95), (0.02, 0.02)] {
+                let unknown = of_kind(now, later, held_for_cause);
+                assert_eq!(answer(unknown), (HoldAction::None, None), "{now} {later}");
+                assert_eq!(unknown.stated_probability(), None);
+                assert_eq!(unknown.stated_later(), None);
+            }
+        }
+        let unknown = of_kind(0.95, 0.95, 1);
+        let by_rule = HeldEvidence {
+            rule: code_rule(13, 2),
+            ..unknown
+        };
+        assert_eq!(answer(by_rule).0, HoldAction::Fix);
+        let by_words = HeldEvidence {
+            rule_key: rule_key(NamedFault::Server),
+            ..unknown
+        };
+        assert_eq!(answer(by_words), (HoldAction::Later, POSSIBLE));
+        let recovered = HeldEvidence {
+            recovered: 2,
+            ..unknown
+        };
+        assert_eq!(answer(recovered), (HoldAction::Release, PROBABLE));
+        assert_eq!(recovered.stated_probability(), Some(2.5 / 3.0));
+    }
+
+    #[test]
     fn rules_yield_to_a_pass_or_to_a_passing_fault_alone() {
         let missing = |evidence| HeldEvidence {
             rule: code_rule(13, 2),
@@ -798,7 +848,7 @@ pub(super) mod tests {
         let from_elsewhere = evidence(0.2, 0.9);
         let from_elsewhere = HeldEvidence {
             odds: HeldOdds {
-                is_known_from_elsewhere: true,
+                learned_from: LearnedFrom::OtherLogs,
                 ..from_elsewhere.odds
             },
             ..from_elsewhere

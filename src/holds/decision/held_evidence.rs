@@ -11,9 +11,9 @@ use super::cause_evidence::{
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
-    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, MIN_TAUGHT_OUTCOMES,
-    NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord, RecoveryKey, RuleKey,
-    TRANSFER_INPUT, ThingState, is_plugin_transfer,
+    AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
+    MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord,
+    RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState, is_plugin_transfer,
 };
 
 /// Probability of success from which on one success of another job shows that a fault has passed, and a probe
@@ -145,7 +145,7 @@ impl HeldEvidence {
     /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
     /// never sure to be so again, because what a job uses differs from run to run.
     pub(crate) fn agrees_with_rule(&self) -> bool {
-        let is_learned = self.reason.is_known() && !self.odds.is_known_from_elsewhere;
+        let is_learned = self.reason.is_known() && self.is_learned_here();
         let is_of_request = self.rule.is_some_and(|rule| rule.raises_request());
         let agrees = self.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
         is_learned && !is_of_request && agrees
@@ -182,10 +182,21 @@ impl HeldEvidence {
             .then(|| (successes + 0.5) / (successes + 1.0))
     }
 
+    /// Returns true if the odds follow from outcomes of such holds in this log.
+    pub(super) fn is_learned_here(&self) -> bool {
+        self.odds.learned_from == LearnedFrom::ThisLog
+    }
+
+    /// Returns true if no outcome of such holds is known, here or elsewhere, so that the odds are those of other kinds
+    /// of holds.
+    pub fn is_of_unknown_kind(&self) -> bool {
+        self.odds.learned_from == LearnedFrom::Nothing
+    }
+
     /// Returns the probability of success now that a page states; `None` if it is unknown. The odds of an older
-    /// hold than all that were learned from do not count.
+    /// hold than all that were learned from, and of a kind that nothing was learned about, do not count.
     pub fn stated_probability(&self) -> Option<f64> {
-        if self.is_beyond_learned {
+        if self.is_beyond_learned || self.is_of_unknown_kind() {
             self.recovered_probability()
         } else {
             Some(self.probability_now())
@@ -194,13 +205,14 @@ impl HeldEvidence {
 
     /// Returns the probability of a later success that a page states; `None` if it is unknown.
     pub fn stated_later(&self) -> Option<f64> {
-        (!self.is_beyond_learned).then_some(self.odds.later)
+        let is_known = !self.is_beyond_learned && !self.is_of_unknown_kind();
+        is_known.then_some(self.odds.later)
     }
 
     /// Returns true if the probability of success now follows from outcomes at other access points alone,
     /// and not from jobs that got past the cause here.
     pub fn is_known_from_elsewhere(&self) -> bool {
-        self.odds.is_known_from_elsewhere && !self.has_recovered()
+        self.odds.learned_from == LearnedFrom::OtherLogs && !self.has_recovered()
     }
 
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past

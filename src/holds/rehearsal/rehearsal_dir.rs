@@ -21,7 +21,7 @@ use poolcast_events::EventStore;
 /// Format of directories of rehearsals.
 const REHEARSAL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "rehearsal",
-    version: 7,
+    version: 8,
     rebuild: "poolcast rehearse --log LOG -o DIR",
 };
 

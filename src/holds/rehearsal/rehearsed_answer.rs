@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-use crate::answers::{FailedReleases, NamedFault};
+use crate::answers::{FailedReleases, LearnedFrom, NamedFault};
 use crate::answers::{HeldOdds, RecoveryKey, RuleKey};
 use crate::decision::{AnswerFirmness, HoldAction};
 
@@ -54,7 +54,7 @@ pub(super) fn test_answer(action: HoldAction, stated: Option<f64>) -> RehearsedA
             now: 0.5,
             uncalibrated: 0.5,
             later: 0.5,
-            is_known_from_elsewhere: false,
+            learned_from: LearnedFrom::ThisLog,
         },
         stated,
         action,

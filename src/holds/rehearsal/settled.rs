@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::known_outcome::KnownOutcome;
 use super::rehearsed_answer::RehearsedAnswer;
-use crate::answers::HoldHistory;
+use crate::answers::{HoldHistory, LearnedFrom};
 use crate::decision::{AnswerFirmness, HoldAction};
 
 /// A hold that was asked about, for who knows the truth about it.
@@ -110,7 +110,7 @@ impl<'a> SettledAnswers<'a> {
                 later: answer.odds.later,
                 held_for_cause: answer.held_for_cause,
                 is_by_rule: answer.is_by_rule,
-                is_known_from_elsewhere: answer.odds.is_known_from_elsewhere,
+                is_known_from_elsewhere: answer.odds.learned_from == LearnedFrom::OtherLogs,
                 truth: *truth,
             }
         };
