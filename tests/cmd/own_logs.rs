@@ -395,3 +395,43 @@ fn a_program_of_the_machine_is_no_fault_of_the_job() {
     let page = place.run("advise jobs.log 1.0 --no-look");
     assert!(page.stdout.contains("another machine may"), "{page}");
 }
+
+#[test]
+fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
+    let place = Place::new();
+    let held_because = |job: &str, reason: &str| {
+        let text = format!("Job was held.\n\t{reason}");
+        submitted(job) + &record("012", job, 20, &text)
+    };
+    let policy = "The rules of this site do not allow that.\n\tCode 26 Subcode 0";
+    let plugin = "Transfer input files failure at execution point slot1@ep using protocol foo. Details: non-zero exit (11) from foo_plugin. ( URL file = foo://a/b )\n\tCode 13 Subcode 2816";
+    let output = "Transfer output files failure at execution point slot1@ep while sending files to access point ap. Details: reading from file /scratch/out.dat: (errno 2) No such file or directory\n\tCode 12 Subcode 2";
+    let reasons = [policy, policy, policy, plugin, output];
+    let log: String = reasons
+        .iter()
+        .zip(1..)
+        .map(|(reason, cluster)| held_because(&format!("{cluster}.0"), reason))
+        .collect();
+    place.write("job.log", log);
+
+    let document = place.json("advise job.log --json");
+    let advice = document["advice"].as_array().expect("a list");
+    let by_cluster = |cluster: u64| {
+        let found = advice.iter().find(|one| one["cluster"] == cluster);
+        found.expect("a held job")
+    };
+    for cluster in 1..=4 {
+        let one = by_cluster(cluster);
+        assert_eq!(one["action"], "none", "{one}");
+        let nothing = ["probability", "later_probability", "command", "then"];
+        assert!(nothing.iter().all(|key| one[key].is_null()), "{one}");
+        let said = one["reasons"].to_string();
+        assert!(
+            said.contains("known neither from this log nor from other access points"),
+            "{said}"
+        );
+    }
+    let known = by_cluster(5);
+    assert_eq!(known["is_known_from_elsewhere"], true, "{known}");
+    assert!(known["probability"].is_number(), "{known}");
+}

@@ -1206,6 +1206,7 @@ pub(super) mod tests {
 
         let recovered = |recovered| HeldEvidence {
             recovered,
+            passed_since: recovered > 0,
             ..evidence(0.6, 0.9)
         };
         assert_eq!(answer(old(recovered(1))), (HoldAction::Probe, None));
