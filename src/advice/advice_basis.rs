@@ -156,6 +156,10 @@ pub struct AdviceBasis {
     pub model_key: Option<String>,
     /// The published model that answers; `None` if the model comes from a run.
     pub published_model: Option<PublishedOrigin>,
+    /// A published model that does not answer, because it judges jobs by their events and no log of the
+    /// jobs was read.
+    #[serde(skip)]
+    pub unused_model: Option<PublishedOrigin>,
     /// Time until which has learned what answers, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
     /// True if outcomes at other access points add to the outcomes of the log.
@@ -227,6 +231,7 @@ impl AdviceBasis {
             model: facts.as_ref().map(|facts| facts.name.clone()),
             model_key: facts.map(|facts| facts.key),
             published_model: None,
+            unused_model: None,
             trained_until_ms,
             uses_prior: answers.is_some_and(|answers| answers.model.uses_prior()),
             holds_since,
@@ -249,6 +254,7 @@ impl AdviceBasis {
             model: None,
             model_key: None,
             published_model: None,
+            unused_model: None,
             trained_until_ms: None,
             uses_prior: false,
             holds_since: 0,

@@ -25,7 +25,7 @@ pub struct AdviseArgs {
     /// Source of the queue, which then decides which jobs are held: a file with the output of
     /// `condor_q -allusers -json`, `-` for standard input, or `now` to query the queue of this
     /// access point. The advice is then as of now, and otherwise as of the last event of the log.
-    /// Without any log or run, your own jobs in the queue are asked for
+    /// Without any log or run, your own jobs in the queue are asked for, or those that you name
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
     /// Jobs that have left the queue, as evidence beside a log: `now` for the history of this
@@ -33,7 +33,8 @@ pub struct AdviseArgs {
     /// `PER_JOB_HISTORY_DIR`, or `-` for standard input; repeat the option for further ones
     #[arg(long, value_name = "now|FILE|DIR", conflicts_with = "at")]
     pub history: Vec<PathBuf>,
-    /// Ask for the jobs of all users, where no log and no queue is named
+    /// Ask for the jobs of all users, where no log and no queue is named, and not only for your own, or
+    /// for those whose ids or owners are named
     #[arg(long, conflicts_with_all = ["queue", "at"])]
     pub all_users: bool,
     /// Advise as of this time: on the jobs held then, by what the log showed by then; such as

@@ -37,7 +37,7 @@ const MAX_LIST_BYTES: u64 = 64 << 30;
 const MAX_CONFIGURATIONS: usize = 100;
 
 /// Time within which `condor_q` must begin to answer where nobody asked for the queue.
-const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Advice for a user if no log is found.
 const LOG_HINT: &str =
@@ -155,6 +155,9 @@ pub(super) struct AdviceSources {
     history: Option<HistoryLog>,
     /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
+    /// True if the queue is asked for the jobs of all users, where none is named. A named job or owner
+    /// may be anyone's.
+    pub(super) is_about_all_users: bool,
 }
 
 /// A log that was made from a history. It has names, so it is removed again.
@@ -208,7 +211,10 @@ impl AdviceSources {
             }
             _ => {}
         }
+        let filter = &args.filter;
+        let names_jobs = !(selections.is_empty() && filter.clusters.is_empty());
         let mut sources = AdviceSources {
+            is_about_all_users: args.all_users || names_jobs || !filter.owners.is_empty(),
             learned,
             config,
             logs,
@@ -231,7 +237,7 @@ impl AdviceSources {
             jobs = read_history(&args.history)?;
         }
         if !args.idle && (args.queue.is_some() || self.is_queue_here(None)) {
-            read_held_jobs(args, &mut jobs);
+            read_held_jobs(args, self.is_about_all_users, &mut jobs);
         }
         if jobs.is_empty() {
             return Ok(None);
@@ -301,16 +307,15 @@ fn site_model(config: &Config) -> Option<LearnedRun> {
 
 /// Adds the held jobs in the queue to `jobs`, unless the queue can be read only once. The queue is
 /// queried again later, and a failure is reported then.
-fn read_held_jobs(args: &AdviseArgs, jobs: &mut PastJobs) {
+fn read_held_jobs(args: &AdviseArgs, is_about_all_users: bool, jobs: &mut PastJobs) {
     let read = |list: &mut dyn BufRead| jobs.read(list);
     let attributes = HISTORY_ATTRIBUTES;
     let _ = match args.queue.as_deref() {
         Some("-") => Ok(()),
         Some("now") => condor::read_held_jobs(attributes, None, read),
         Some(file) => read_list(file, read),
-        None => {
-            condor::ask_held_jobs(attributes, args.all_users, QUEUE_ANSWERS_WITHIN, read).map(drop)
-        }
+        None => condor::ask_held_jobs(attributes, is_about_all_users, QUEUE_ANSWERS_WITHIN, read)
+            .map(drop),
     };
 }
 

@@ -9,7 +9,7 @@ use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::idle_advice::print_idle_advice;
-use super::others_jobs::OthersJobs;
+use super::others_jobs::{OthersJobs, none_of_own_words};
 use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
 use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::{advice_jobs, advice_page, answer_check};
@@ -84,9 +84,10 @@ fn ask(
     let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if is_queue_here => ask_queue(args.all_users),
+        None if is_queue_here => ask_queue(sources.is_about_all_users),
         None => None,
     };
+    let is_of_this_user = args.queue.is_none() && queue.is_some() && !sources.is_about_all_users;
     let now_ms = args.now.unwrap_or_else(now_ms);
     let question = AdviceQuery {
         year: args.year,
@@ -99,6 +100,9 @@ fn ask(
     let mut computed = ComputedAdvice::from_sources(sources, question)?;
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
+    if is_of_this_user && computed.all.is_empty() {
+        computed.none_of_own = none_of_own_words();
+    }
     Ok(computed)
 }
 
@@ -133,6 +137,7 @@ fn view_of<'a>(
             &[]
         },
         better: better_advice(args, sources),
+        none_of_own: asked.none_of_own.as_deref(),
     }
 }
 

@@ -63,6 +63,9 @@ pub(super) struct ComputedAdvice {
     pub(super) agreement: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
     pub(super) earlier: Option<AnswerTally>,
+    /// What to say if no job of this user is held, where the queue was asked for these alone and
+    /// others have held jobs.
+    pub(super) none_of_own: Option<String>,
 }
 
 impl ComputedAdvice {
@@ -76,7 +79,7 @@ impl ComputedAdvice {
         question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
         if sources.has_no_events() {
-            return ComputedAdvice::from_queue(question);
+            return ComputedAdvice::from_queue(sources, question);
         }
         let at_ms = question.at_ms;
         let mut words = LogWords::until(at_ms);
@@ -119,11 +122,12 @@ impl ComputedAdvice {
             loops,
             agreement,
             earlier,
+            none_of_own: None,
         })
     }
 
-    /// Judges the held jobs in the queue by rule.
-    fn from_queue(question: AdviceQuery<'_>) -> Result<ComputedAdvice> {
+    /// Judges the held jobs in the queue by rule, because no log of theirs is here.
+    fn from_queue(sources: &AdviceSources, question: AdviceQuery<'_>) -> Result<ComputedAdvice> {
         let AdviceQuery {
             queue,
             selections,
@@ -144,13 +148,18 @@ impl ComputedAdvice {
                 )
             );
         }
+        let unused_model = sources.learned.as_ref().and_then(published_origin);
         Ok(ComputedAdvice {
-            basis: AdviceBasis::without_log(now_ms),
+            basis: AdviceBasis {
+                unused_model,
+                ..AdviceBasis::without_log(now_ms)
+            },
             all,
             ended: Vec::new(),
             loops: Vec::new(),
             agreement: Some(agreement),
             earlier: None,
+            none_of_own: None,
         })
     }
 

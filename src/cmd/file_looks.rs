@@ -51,7 +51,7 @@ pub(super) fn look_at_inputs(
     jobs: &UnheldJobs,
 ) -> InputLooks {
     if args.no_look {
-        return InputLooks::default();
+        return InputLooks::none_of(jobs);
     }
     let plan = look_plan(args, is_queue_here, now_ms);
     let ask = |urls: &[String]| {
@@ -64,7 +64,7 @@ pub(super) fn look_at_inputs(
     let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs, ask));
     looked.unwrap_or_else(|failure| {
         note_failure(&failure);
-        InputLooks::default()
+        InputLooks::none_of(jobs)
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn print_idle_advice(
 ) -> Result<()> {
     let mut jobs = match &args.queue {
         Some(named) => read_unheld_jobs(named)?,
-        None => ask_unheld_jobs(args.all_users)?,
+        None => ask_unheld_jobs(sources.is_about_all_users)?,
     };
     check_selections(&jobs, &sources.selections)?;
     jobs.retain(|job| is_wanted(args, &sources.selections, job));

@@ -126,6 +126,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         ended: &[],
         loops: &[],
         better: None,
+        none_of_own: None,
     };
     asked.record(&sources, &view.chosen);
     if !is_one_job {

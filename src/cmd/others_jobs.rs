@@ -1,16 +1,35 @@
-//! Says which held jobs the user may not release, because they belong to other users.
+//! Says which held jobs belong to other users: those that are not shown, and those that the user may
+//! not release.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::io::BufRead;
 
+use super::advice_sources::QUEUE_ANSWERS_WITHIN;
 use super::own_logs::user_name;
 use super::text::advice::shell_word;
-use poolcast_advice::JobAdvice;
+use poolcast_advice::{HeldByOthers, JobAdvice, OWNER_ATTRIBUTE};
 use poolcast_base::output;
 use poolcast_sweep::condor;
 
 /// Maximum number of owners that are named.
 const MAX_NAMED_OWNERS: usize = 3;
+
+/// Says that no job of this user is held, and how many jobs of others are. Returns `None` if no job is
+/// held at all.
+pub(super) fn none_of_own_words() -> Option<String> {
+    let user = user_name().ok();
+    let count = |list: &mut dyn BufRead| HeldByOthers::count(list, user.as_deref());
+    let counted = condor::ask_held_jobs(OWNER_ATTRIBUTE, true, QUEUE_ANSWERS_WITHIN, count);
+    let Ok(Some(others)) = counted else {
+        return Some("none of your jobs is held".to_owned());
+    };
+    (others.jobs > 0).then(|| {
+        let jobs = output::counted(others.jobs, "job");
+        let owners = output::counted(others.owners, "other user");
+        format!("none of your jobs is held, but {jobs} of {owners}: --all-users")
+    })
+}
 
 /// Held jobs that the user may not release.
 pub(super) struct OthersJobs {

@@ -333,6 +333,7 @@ fn advice_view<'a>(
         ended: &[],
         loops: &[],
         better: None,
+        none_of_own: None,
     }
 }
 

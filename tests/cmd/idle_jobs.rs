@@ -172,7 +172,7 @@ fn servers_are_asked_once_for_the_urls_of_own_idle_jobs() {
     write_queue(&place, &jobs);
     let page = one_line(&advise_online(&place, "--look").stdout).replace(&server, "http://server");
     for text in [
-        "6 idle jobs, 1 running: 3 without a file that they need looked at 4 files",
+        "6 idle jobs, 1 running: 3 without a file that they need; the files of 2 were not all looked at looked at 4 files",
         "2 idle jobs of root, batch sim (cluster 6) need http://server/typo, which its server does not have: put it there, or hold them \
          until then: condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==6 && ProcId>=0 && ProcId<=1'",
         "1 idle job of root, batch other (cluster 6) needs /home/ada/no/x.dat, which does not exist",
@@ -199,7 +199,9 @@ fn files_of_other_machines_and_of_other_owners_are_not_judged() {
     write_queue(&place, &queue());
     let elsewhere = one_line(&advise(&place, "").stdout);
     assert!(
-        elsewhere.contains("no fault was found looked at 0 files"),
+        elsewhere.contains(
+            "no fault was found; the files of 6 were not all looked at looked at 0 files"
+        ),
         "{elsewhere}"
     );
     assert!(

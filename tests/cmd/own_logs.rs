@@ -180,9 +180,10 @@ fn the_queue_answers_where_nothing_is_named() {
     assert_eq!(all.stdout, page.stdout);
     let asked = fs_err::read_to_string(place.path("asked")).expect("asked");
     let calls: Vec<bool> = (asked.lines())
+        .filter(|call| !call.contains("UserLog"))
         .map(|call| call.starts_with("-allusers "))
         .collect();
-    assert_eq!(calls, [false, false, true]);
+    assert_eq!(calls, [false, true, true], "a named job may be anyone's");
     let other = with_programs(&place, "advise 8.0", &[("condor_q", &condor_q)]);
     assert!(
         other.stderr.contains("job 8.0 is not held in the queue"),
@@ -200,6 +201,61 @@ fn the_queue_answers_where_nothing_is_named() {
     assert!(
         fails.stderr.contains("no schedd") && fails.code == Some(2),
         "{fails}"
+    );
+}
+
+/// A `condor_q` in which another user's jobs are listed with `-allusers` alone.
+fn queue_of_others(place: &Place) -> String {
+    let job = |cluster: u32, owner: &str, status: u32| {
+        format!(
+            r#"{{"ClusterId": {cluster}, "ProcId": 0, "JobStatus": {status}, "HoldReasonCode": 34, "HoldReasonSubCode": 102,
+                "GlobalJobId": "ap40#{cluster}.0#9", "EnteredCurrentStatus": 1000, "TransferInput": "/no/in.dat", "Owner": "{owner}"}}"#
+        )
+    };
+    let held = [job(1, "bob", 5), job(2, "bob", 5), job(3, "eve", 5)];
+    place.write("held.json", format!("[{}]", held.join(", ")));
+    place.write("idle.json", format!("[{}]", job(4, "bob", 1)));
+    let dir = place.path("").display().to_string();
+    format!(
+        "case \"$*\" in *-allusers*JobStatus==5*) cat {dir}/held.json ;; *-allusers*) cat {dir}/idle.json ;; *) echo '[]' ;; esac"
+    )
+}
+
+#[test]
+fn who_has_no_held_jobs_is_told_of_those_of_others() {
+    let place = Place::new();
+    let condor_q = queue_of_others(&place);
+    let advise = |options: &str| {
+        with_programs(
+            &place,
+            &format!("advise {options}"),
+            &[("condor_q", &condor_q)],
+        )
+    };
+    let none = advise("");
+    let told = "none of your jobs is held, but 3 jobs of 2 other users: --all-users\n";
+    assert!(none.stdout.starts_with(told), "{none}");
+    for (options, jobs) in [
+        ("--owner bob --ids --action fix", "1.0\n2.0\n"),
+        ("3 --ids", "3.0\n"),
+        ("--cluster 2 --ids --action fix", "2.0\n"),
+        ("--owner ada --ids --action fix", ""),
+    ] {
+        assert_eq!(advise(options).stdout, jobs, "{options}");
+    }
+    let one = advise("1.0");
+    assert_eq!(one.code, Some(10), "{one}");
+    let idle = advise("--idle --no-look --owner bob");
+    let told = "1 idle job, 0 running: no fault was found; the files of 1 were not all looked at";
+    assert!(idle.stdout.starts_with(told), "{idle}");
+
+    let empty = with_programs(&place, "advise", &[("condor_q", "echo '[]'")]);
+    assert!(empty.stdout.starts_with("no job is held"), "{empty}");
+    let silent = "case \"$*\" in *-allusers*) exit 1 ;; *) echo '[]' ;; esac";
+    let silent = with_programs(&place, "advise", &[("condor_q", silent)]);
+    assert!(
+        silent.stdout.starts_with("none of your jobs is held\n"),
+        "{silent}"
     );
 }
 

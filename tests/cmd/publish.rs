@@ -1,12 +1,13 @@
 //! `poolcast publish`, and advice by a published model.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::json_documents::{PrintedKeys, printed_keys};
+use crate::own_logs::with_programs;
 use crate::place::{Outcome, Place};
 use crate::run::SMALL;
 
@@ -156,6 +157,20 @@ fn model_that_cannot_be_used_is_noted_and_rules_answer() {
     let page = run_at_site(&user, &earlier.path("model"), call);
     assert_eq!(page.code, Some(0), "{page}");
     assert!(!page.stdout.contains("the model of this site"), "{page}");
+}
+
+/// The model judges jobs by their events, and no log of the jobs in the queue can be read.
+#[test]
+fn model_of_a_site_that_does_not_answer_is_named() {
+    let place = place_with_model();
+    let user = Place::new();
+    symlink(place.path("model"), user.path("site-model")).expect("linked");
+    let job = r#"[{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "Owner": "bob"}]"#;
+    let condor_q = format!("echo '{job}'");
+    let page = with_programs(&user, "advise --all-users", &[("condor_q", &condor_q)]);
+    let words: Vec<&str> = page.stdout.split_whitespace().collect();
+    let told = "the model of this site, learned 2026-11-21 02:26 UTC, judges jobs by their events, and no log of these jobs can be read: rules";
+    assert!(words.join(" ").contains(told), "{page}");
 }
 
 #[test]

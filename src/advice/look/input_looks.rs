@@ -12,6 +12,7 @@ use super::job_look::{JobPath, LookState};
 use super::look_process::{LookAnswer, LookProcess};
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
+use super::path_sight::Sight;
 use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
 use crate::addresses::without_secrets;
 use crate::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
@@ -42,6 +43,8 @@ pub struct InputLooks {
     pub faults: Vec<FaultyInput>,
     /// Number of the files that were looked at.
     pub looked_files: usize,
+    /// Number of the idle jobs without a known fault that need a file which this user could not look at.
+    pub unseen_jobs: usize,
     /// The reasons why not all files were looked at, in sentences.
     pub caveats: Vec<String>,
 }
@@ -49,6 +52,17 @@ pub struct InputLooks {
 /// The common facts of one finding: batch, state of the file, and the place of the file, unless only
 /// one job needs it.
 type FaultKey<'a> = (IdleBatchKey<'a>, LookState, Option<usize>);
+
+impl InputLooks {
+    /// The result if no file of `jobs` was looked at.
+    pub fn none_of(jobs: &UnheldJobs) -> InputLooks {
+        let needs_files = |job: &&UnheldJob| !job.inputs.is_empty();
+        InputLooks {
+            unseen_jobs: jobs.jobs.iter().filter(needs_files).count(),
+            ..InputLooks::default()
+        }
+    }
+}
 
 impl LookPlan {
     /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read, and
@@ -72,13 +86,16 @@ impl LookPlan {
         };
         let url_answers = UrlAnswers::get(urls.iter().map(SharedText::as_str), ask);
 
-        let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
+        let is_seen = |answer: &&LookAnswer| **answer != LookAnswer::NotTried && !is_denied(answer);
+        let (faults, unseen_jobs) = self.input_faults(jobs, &needed, &answers, &url_answers);
         Ok(InputLooks {
-            faults: self.input_faults(jobs, &needed, &answers, &url_answers),
-            looked_files: answers.iter().filter(is_tried).count() + url_answers.count(),
+            faults,
+            looked_files: answers.iter().filter(is_seen).count() + url_answers.count(),
+            unseen_jobs,
             caveats: [
                 self.elsewhere_caveat(jobs),
                 open_files_caveat("that idle jobs need", &answers),
+                denied_files_caveat(local, &answers),
                 hanging_files_caveat(local, &answers),
                 silent_servers_caveat(urls, &url_answers),
             ]
@@ -89,34 +106,42 @@ impl LookPlan {
     }
 
     /// Returns the faults of the `needed` files of `jobs`, which follow from the answers about the
-    /// paths and about the URLs. Those of most jobs come first.
+    /// paths and about the URLs, and the number of other idle jobs whose files are not all known. The
+    /// faults of most jobs come first.
     fn input_faults(
         &self,
         jobs: &UnheldJobs,
         needed: &NeededInputs<'_>,
         answers: &[LookAnswer],
         url_answers: &UrlAnswers<'_>,
-    ) -> Vec<FaultyInput> {
+    ) -> (Vec<FaultyInput>, usize) {
         let files = &needed.files;
+        let mut unseen_jobs = 0;
         let places: HashMap<&SharedText, usize> = files.iter().zip(0..).collect();
         // The state also depends on whether the jobs are of this user.
         let mut states: HashMap<(usize, bool), LookState> = HashMap::new();
         let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
         for job in &jobs.jobs {
             let is_own = self.is_own(job.owner.as_deref());
-            let state_at = |at: usize| {
+            let mut state_at = |at: usize| {
                 let state = states.entry((at, is_own));
                 *state.or_insert_with(|| match answers.get(at) {
                     Some(answer) => self.input_state(&files[at], is_own, *answer),
-                    None if url_answers.of(&files[at]) == UrlAnswer::NotFound => LookState::Missing,
-                    None => LookState::Unknown,
+                    None => url_state(url_answers.of(&files[at])),
                 })
             };
             let needed_here = self.inputs_to_look_at(job).map(|file| places[file]);
-            if let Some((state, at)) = first_fault(needed_here.collect(), state_at) {
+            let mut looked: Vec<(usize, LookState)> =
+                needed_here.map(|at| (at, state_at(at))).collect();
+            looked.sort_unstable();
+            if let Some((at, state)) = looked.iter().copied().find(|(_, state)| is_fault(*state)) {
                 let shared = (needed.jobs[&files[at]] > 1).then_some(at);
                 let key = (batch_key(job), state, shared);
                 faulty.entry(key).or_default().push((job, at));
+            } else {
+                let is_unseen = |(_, state): &(usize, LookState)| !is_known(*state);
+                let is_all_seen = looked.len() == job.inputs.len() && !looked.iter().any(is_unseen);
+                unseen_jobs += usize::from(!is_all_seen);
             }
         }
 
@@ -125,7 +150,7 @@ impl LookPlan {
             .map(|((_, state, _), members)| FaultyInput::new(&members, state, files))
             .collect();
         faults.sort_by_key(|fault| Reverse(fault.members.jobs.len()));
-        faults
+        (faults, unseen_jobs)
     }
 
     /// Returns the inputs of `job` that may be looked at: files on this machine, and URLs of a job of
@@ -203,22 +228,26 @@ impl<'a> NeededInputs<'a> {
     }
 }
 
-/// Returns the fault for which a job will be held that needs the files at the places in `needed` among
-/// all paths, and the place of its file: of several, a path before a URL, and the one that most jobs
-/// need.
-fn first_fault(
-    mut needed: Vec<usize>,
-    mut state_at: impl FnMut(usize) -> LookState,
-) -> Option<(LookState, usize)> {
-    needed.sort_unstable();
-    needed.into_iter().find_map(|at| {
-        let state = state_at(at);
-        let is_fault = matches!(
-            state,
-            LookState::Missing | LookState::NoDirectory | LookState::NotAllowed
-        );
-        is_fault.then_some((state, at))
-    })
+/// Returns true if a job that needs a file in `state` will be held for it.
+fn is_fault(state: LookState) -> bool {
+    matches!(
+        state,
+        LookState::Missing | LookState::NoDirectory | LookState::NotAllowed
+    )
+}
+
+/// Returns true if it is known whether a file in `state` can be read.
+fn is_known(state: LookState) -> bool {
+    !matches!(state, LookState::Unknown | LookState::NoAnswer)
+}
+
+fn url_state(answer: UrlAnswer) -> LookState {
+    match answer {
+        UrlAnswer::Found => LookState::Reachable,
+        UrlAnswer::NotFound => LookState::Missing,
+        UrlAnswer::NoAnswer => LookState::NoAnswer,
+        UrlAnswer::Unknown => LookState::Unknown,
+    }
 }
 
 impl FaultyInput {
@@ -237,6 +266,20 @@ impl FaultyInput {
             commands: commands_for("condor_hold", &jobs, ""),
         }
     }
+}
+
+/// Returns a caveat on files that this user may not look at.
+fn denied_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<String> {
+    let count = answers.iter().filter(|answer| is_denied(answer)).count();
+    let first = &paths[answers.iter().position(is_denied)?];
+    Some(format!(
+        "this user may not look at {} that idle jobs need, such as {first}",
+        output::counted(count, "file")
+    ))
+}
+
+fn is_denied(answer: &LookAnswer) -> bool {
+    matches!(answer, LookAnswer::Seen(sight) if sight.target == Sight::Denied)
 }
 
 /// Returns a caveat on files whose file system does not answer.

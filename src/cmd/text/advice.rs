@@ -69,6 +69,8 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) loops: &'a [RestartLoop],
     /// What would give better advice, if anything is known to.
     pub(in crate::cmd) better: Option<String>,
+    /// What to say if no job is held, where only some of the held jobs were asked for.
+    pub(in crate::cmd) none_of_own: Option<&'a str>,
 }
 
 impl<'a> AdviceView<'a> {
@@ -182,6 +184,11 @@ impl<'a> AdviceView<'a> {
     }
 
     fn counts_line(&self) -> String {
+        if self.all.is_empty()
+            && let Some(words) = self.none_of_own
+        {
+            return words.to_owned();
+        }
         if self.chosen.is_empty() {
             let what = if self.all.is_empty() {
                 "no job is held"
@@ -247,7 +254,13 @@ impl<'a> AdviceView<'a> {
             ..
         } = self.basis;
         let Some(until_ms) = *trained_until_ms else {
-            return "no model: rules for hold codes answer".to_owned();
+            return match &self.basis.unused_model {
+                Some(unused) => format!(
+                    "{}, judges jobs by their events, and no log of these jobs can be read: rules for hold codes answer",
+                    published_words(unused)
+                ),
+                None => "no model: rules for hold codes answer".to_owned(),
+            };
         };
         let since = output::counted(*holds_since, "hold");
         let learned = format!("learned until {} UTC ({since} since)", minute(until_ms));

@@ -38,6 +38,8 @@ pub(in crate::cmd) struct IdleDocument<'a> {
     skipped: Option<SkippedJobs>,
     /// Number of files that were looked at.
     looked_files: usize,
+    /// Number of the idle jobs without a known fault whose files were not all looked at.
+    unseen_jobs: usize,
     caveats: &'a [String],
     /// The jobs that need a file which they cannot get.
     inputs: &'a [FaultyInput],
@@ -75,6 +77,7 @@ impl IdleView<'_> {
             running: self.jobs.jobs().len() - idle,
             skipped: self.jobs.skipped(),
             looked_files: self.looks.looked_files,
+            unseen_jobs: self.looks.unseen_jobs,
             caveats: &self.looks.caveats,
             inputs: &self.looks.faults,
             memory: self.memory,
@@ -146,10 +149,17 @@ impl IdleView<'_> {
             .filter(|(jobs, _)| *jobs > 0)
             .map(|(jobs, what)| format!("{} {what}", output::with_commas(*jobs as u64)))
             .collect();
-        if parts.is_empty() {
-            return "no fault was found".to_owned();
+        let found = match parts.is_empty() {
+            true => "no fault was found".to_owned(),
+            false => parts.join(", "),
+        };
+        match self.looks.unseen_jobs {
+            0 => found,
+            unseen => {
+                let jobs = output::with_commas(unseen as u64);
+                format!("{found}; the files of {jobs} were not all looked at")
+            }
         }
-        parts.join(", ")
     }
 
     /// The faults of input files, with the commands that hold their jobs.
