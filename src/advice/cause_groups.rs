@@ -44,10 +44,13 @@ pub struct CauseGroup<'a> {
     pub odds: Option<(f64, f64)>,
     /// Results of the last probes of the cause, by job.
     pub probes: Vec<ProbeResult>,
-    /// The look at the file of the first job; absent unless looks decide.
+    /// The first look at the file of one of the jobs that shows its state.
     pub look: Option<&'a JobLook>,
-    /// Number of files of the jobs that were looked at; 0 unless looks decide.
+    /// Number of files of the jobs for which looks have shown the same state.
     pub looked_files: usize,
+    /// True if looks decide on the jobs, and odds do not.
+    #[serde(skip)]
+    pub is_by_look: bool,
     /// Memory plans of the batches of the jobs, the plan of most jobs first; empty unless they are
     /// held for memory.
     pub memory_plans: Vec<&'a MemoryPlan>,
@@ -286,6 +289,7 @@ fn group_of<'a>(
         probes: probe_results(jobs),
         look,
         looked_files,
+        is_by_look: key.look.is_some(),
         memory_plans: memory_plans_of(jobs),
         state,
         thing: last_known
@@ -308,12 +312,16 @@ fn odds_range(jobs: &[&JobAdvice]) -> Option<(f64, f64)> {
     lowest.zip(odds.max_by(f64::total_cmp))
 }
 
-/// Returns the first look that decides on one of `jobs`, and the number of files that such looks are
-/// about.
+/// Returns the first look that shows the state of the file of one of `jobs`, and the number of their
+/// files in that state. Looks that decide on the jobs of a group have all shown the same.
 fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
-    let looks: Vec<&JobLook> = jobs.iter().copied().filter_map(deciding_look).collect();
-    let files: BTreeSet<&str> = looks.iter().map(|look| look.path.as_str()).collect();
-    (looks.first().copied(), files.len())
+    let looks = jobs.iter().filter_map(|advice| advice.look.as_deref());
+    let mut telling = looks.filter(|look| look.state != LookState::Unknown);
+    let first = telling.next();
+    let alike = first.into_iter().chain(telling);
+    let alike = alike.filter(|look| first.is_some_and(|first| first.state == look.state));
+    let files: BTreeSet<&str> = alike.map(|look| look.path.as_str()).collect();
+    (first, files.len())
 }
 
 /// Returns the memory plans of `jobs`, the plan of most jobs first.

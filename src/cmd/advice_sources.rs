@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::history_log::{HISTORY_LOG, read_history, write_jobs};
 use super::logs::LogReading;
 use super::named_inputs::NamedInputs;
+use super::text::advice::shell_word;
 use super::trained_run;
 use poolcast_advice::{
     JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
@@ -19,7 +20,7 @@ use poolcast_advice::{
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_cli::AdviseArgs;
-use poolcast_collect::is_log;
+use poolcast_collect::{find_generations, is_log};
 use poolcast_events::{EventStore, HoldSource};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
@@ -35,6 +36,9 @@ const MAX_LIST_BYTES: u64 = 64 << 30;
 
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
+
+/// Maximum size of the log of an access point that is read although nobody named it, in bytes.
+const MAX_EVENT_LOG_BYTES: u64 = 256 << 20;
 
 /// Time within which `condor_q` must begin to answer where nobody asked for the queue.
 pub(super) const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -146,8 +150,11 @@ pub(super) struct AdviceSources {
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
-    /// True if the held jobs in the queue name the logs, because the user named none.
+    /// True if the logs are those of the jobs in the queue of this access point, because the user
+    /// named none.
     pub(super) has_logs_of_queue: bool,
+    /// True if that log is the one of all jobs.
+    pub(super) has_event_log: bool,
     /// True if the run learned from a history, which has no held jobs, and the user named no logs.
     /// The held jobs then come from the queue.
     is_of_history: bool,
@@ -198,15 +205,20 @@ impl AdviceSources {
             (None, None) => built_in,
         };
         let mut has_logs_of_queue = false;
+        let mut has_event_log = false;
         let mut is_of_history = false;
         match &learned {
             Some(learned) if logs.is_empty() && learned.published.is_none() => {
                 logs = configured_logs(&config, &learned.results)?;
                 is_of_history = learned.is_of_history();
             }
-            // A model judges the jobs of logs, and the queue knows the logs.
-            Some(_) if logs.is_empty() && args.queue.is_none() && !args.idle => {
-                logs = logs_of_held_jobs();
+            // What happened to other jobs shows whether a fault has passed, whoever asks.
+            _ if logs.is_empty() && !args.idle && is_this_queue(args.queue.as_deref()) => {
+                logs = event_log_here().into_iter().collect();
+                has_event_log = !logs.is_empty();
+                if logs.is_empty() {
+                    logs = logs_of_held_jobs();
+                }
                 has_logs_of_queue = !logs.is_empty();
             }
             _ => {}
@@ -219,6 +231,7 @@ impl AdviceSources {
             config,
             logs,
             has_logs_of_queue,
+            has_event_log,
             is_of_history,
             history: None,
             selections,
@@ -317,6 +330,35 @@ fn read_held_jobs(args: &AdviseArgs, is_about_all_users: bool, jobs: &mut PastJo
         None => condor::ask_held_jobs(attributes, is_about_all_users, QUEUE_ANSWERS_WITHIN, read)
             .map(drop),
     };
+}
+
+/// Returns true unless `queue`, the one that the user named, is in a file.
+fn is_this_queue(queue: Option<&str>) -> bool {
+    queue.is_none_or(|named| named == "now")
+}
+
+/// The log of all jobs of this access point, if this user may read all of it, and if that does not take
+/// long.
+fn event_log_here() -> Option<PathBuf> {
+    let log = PathBuf::from(condor::configured_value("EVENT_LOG").ok().flatten()?);
+    if condor::queue_is_elsewhere() {
+        return None;
+    }
+    let generations = find_generations(std::slice::from_ref(&log)).ok()?;
+    if !generations.iter().all(|generation| is_log(generation)) {
+        return None;
+    }
+    let bytes = |generation: &PathBuf| fs_err::metadata(generation).ok().map(|found| found.len());
+    let bytes: u64 = generations.iter().filter_map(bytes).sum();
+    if bytes > MAX_EVENT_LOG_BYTES {
+        output::note(&format!(
+            "note: the event log of this access point has {} bytes, and is read only if you name it: --log {}",
+            output::with_commas(bytes),
+            shell_word(&log.to_string_lossy())
+        ));
+        return None;
+    }
+    Some(log)
 }
 
 /// The readable logs that the held jobs of this user in the queue name.

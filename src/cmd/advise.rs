@@ -84,12 +84,13 @@ fn ask(
     let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if is_queue_here => ask_queue(sources.is_about_all_users),
+        None if is_queue_here && args.at.is_none() => ask_queue(sources.is_about_all_users),
         None => None,
     };
     let is_of_this_user = args.queue.is_none() && queue.is_some() && !sources.is_about_all_users;
     let now_ms = args.now.unwrap_or_else(now_ms);
     let question = AdviceQuery {
+        is_of_this_user,
         year: args.year,
         at_ms: args.at,
         now_ms,

@@ -32,6 +32,8 @@ pub(super) struct AdviceQuery<'a> {
     pub(super) queue: Option<JobQueue>,
     /// True if the queue was asked now, and is not from a file.
     pub(super) is_queue_of_now: bool,
+    /// True if the queue was asked for the jobs of this user alone.
+    pub(super) is_of_this_user: bool,
     /// The jobs that the user named. Each of them must be held.
     pub(super) selections: &'a [JobSelection],
 }
@@ -78,10 +80,13 @@ impl ComputedAdvice {
         sources: &AdviceSources,
         question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
-        if sources.has_no_events() {
+        let at_ms = question.at_ms;
+        // Only the queue knows which jobs of the log of all users are of this one.
+        let is_unknown_whose = sources.has_event_log && question.queue.is_none() && at_ms.is_none();
+        if sources.has_no_events() || is_unknown_whose {
             return ComputedAdvice::from_queue(sources, question);
         }
-        let at_ms = question.at_ms;
+        let has_jobs_of_others = sources.has_event_log && question.is_of_this_user;
         let mut words = LogWords::until(at_ms);
         let mut store = sources.read_store(question.year, at_ms, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
@@ -106,7 +111,10 @@ impl ComputedAdvice {
         let mut agreement = None;
         if let Some(queue) = question.queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
-            let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
+            let (corrected, mut found) = queue.correct(all, ap, basis.asked_ms);
+            if has_jobs_of_others {
+                found.not_in_queue = 0;
+            }
             (all, agreement) = (corrected, Some(found));
         }
         add_memory_plans(&store, &mut all);
@@ -114,7 +122,8 @@ impl ComputedAdvice {
 
         // The queue may know of a hold that is not in the log.
         let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
-        let loops = restart_loops(&store, basis.asked_ms, |job| !held.contains(&job));
+        let is_listed = |job: JobId| !has_jobs_of_others && !held.contains(&job);
+        let loops = restart_loops(&store, basis.asked_ms, is_listed);
         Ok(ComputedAdvice {
             basis,
             all,

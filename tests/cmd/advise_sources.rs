@@ -187,6 +187,90 @@ fn current_queue_is_queried_once() {
     );
 }
 
+/// Programs of an access point with the event log `event_log`, on which `ada` has two of eight held jobs.
+fn access_point(place: &Place, event_log: &str) -> [(&'static str, String); 2] {
+    let mut jobs = queue();
+    place.write("all.json", serde_json::to_string(&jobs).expect("JSON"));
+    jobs.retain(|job| job["JobStatus"] == 5);
+    jobs.truncate(2);
+    place.write("own.json", serde_json::to_string(&jobs).expect("JSON"));
+    let dir = place.path("").display().to_string();
+    let condor_q =
+        format!("case \"$*\" in *-allusers*) cat {dir}/all.json ;; *) cat {dir}/own.json ;; esac");
+    let settings = format!(
+        "case $1 in EVENT_LOG) echo {dir}/{event_log} ;; *) echo \"Not defined: $1\" >&2; exit 1 ;; esac"
+    );
+    [("condor_q", condor_q), ("condor_config_val", settings)]
+}
+
+#[test]
+fn event_log_of_the_access_point_answers_where_no_log_is_named() {
+    let place = Place::new();
+    place.write("EventLog", &*LOG_TEXT);
+    let programs = access_point(&place, "EventLog");
+    let programs = programs.each_ref().map(|(name, script)| (*name, &**script));
+    let document = |args: &str| -> serde_json::Value {
+        let outcome = with_programs(
+            &place,
+            &format!("advise {args} --no-look --json"),
+            &programs,
+        );
+        serde_json::from_str(&outcome.stdout).expect("JSON")
+    };
+    let answers = |document: &serde_json::Value| -> Vec<(String, String, Option<f64>)> {
+        let word =
+            |one: &serde_json::Value, key: &str| one[key].as_str().expect("a word").to_owned();
+        let jobs = document["advice"].as_array().expect("answers").iter();
+        jobs.map(|one| {
+            (
+                word(one, "job"),
+                word(one, "action"),
+                one["probability"].as_f64(),
+            )
+        })
+        .collect()
+    };
+    let named = document("--log EventLog --queue now");
+    assert!(
+        named["held"] == 8 && !named["trained_until_ms"].is_null(),
+        "{named}"
+    );
+    assert_eq!(answers(&document("--all-users")), answers(&named));
+
+    let own = document("");
+    let mut of_own = answers(&named);
+    let ids: Vec<String> = answers(&own).into_iter().map(|(id, ..)| id).collect();
+    of_own.retain(|(id, ..)| ids.contains(id));
+    assert_eq!((answers(&own), ids.len()), (of_own, 2));
+    // The queue was not asked for the held jobs of others.
+    assert_eq!(own["queue"]["not_in_queue"], 0);
+
+    let silent = [("condor_q", "exit 1"), programs[1]];
+    let refused = with_programs(&place, "advise", &silent);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("no queue answers"),
+        "{refused}"
+    );
+}
+
+/// Where the event log cannot be read, the logs that the own held jobs name answer, also without a model.
+#[test]
+fn logs_of_held_jobs_answer_where_there_is_no_event_log() {
+    let place = Place::new();
+    place.write("job.log", &*LOG_TEXT);
+    let mut programs = access_point(&place, "no/EventLog");
+    let dir = place.path("").display().to_string();
+    let logs = format!(
+        "case \"$*\" in *UserLog*) echo '[{{\"UserLog\": \"{dir}/job.log\"}}]'; exit ;; esac\n"
+    );
+    programs[0].1.insert_str(0, &logs);
+    let programs = programs.each_ref().map(|(name, script)| (*name, &**script));
+    let page = with_programs(&place, "advise --no-look", &programs);
+    assert!(page.stdout.starts_with("2 held jobs: "), "{page}");
+    let learned = "no trained model: rules answer, and what the log shows";
+    assert!(page.stdout.contains(learned), "{page}");
+}
+
 /// Adds the bundled log to the configuration of `run`.
 fn name_log(place: &Place, run: &str) {
     let path = place.path(&format!("{run}/config.yaml"));

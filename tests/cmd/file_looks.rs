@@ -289,6 +289,85 @@ fn held_for_url(cluster: u32, url: &str) -> Value {
     held(cluster, 13, 256, &reason)
 }
 
+/// Time of the last holds in [`log_of_failed_releases`], s since 1970.
+const HELD_AT_S: i64 = 1_795_224_300;
+
+/// Returns a log in which five clusters got past the fault of another server, and five are held for
+/// `url`, after two releases in vain.
+fn log_of_failed_releases(url: &str) -> String {
+    let mut records: Vec<(usize, String)> = Vec::new();
+    let mut add = |number: &str, cluster: usize, minute: usize, text: &str| {
+        let stamp = format!("2026-11-21 {:02}:{:02}:00", minute / 60, minute % 60);
+        let record = format!("{number} ({cluster}.000.000) {stamp} {text}\n...\n");
+        records.push((minute, record));
+    };
+    let submitted = "Job submitted from host: <10.0.0.1:9618?alias=ap40>";
+    let hold = |url: &str| {
+        format!(
+            "Job was held.\n\tTransfer input files failure at execution point slot1@e using protocol http. \
+             Details: The requested URL returned error: 503 ( URL file = {url} )|\n\tCode 13 Subcode 256"
+        )
+    };
+    let released = "Job was released.\n\tvia condor_release";
+    for cluster in 1..=5 {
+        add("000", cluster, 0, submitted);
+        add("012", cluster, 5, &hold("http://other.example.edu/in.dat"));
+        add("013", cluster, 9, released);
+        add("001", cluster, 10, "Job executing on host: <10.0.0.2:9618>");
+        let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
+        add("005", cluster, 20, ended);
+    }
+    for cluster in 6..=10 {
+        add("000", cluster, 60, submitted);
+        for minute in [65, 75] {
+            add("012", cluster, minute, &hold(url));
+            add("013", cluster, minute + 5, released);
+        }
+        add("012", cluster, 85, &hold(url));
+    }
+    records.sort();
+    records.into_iter().map(|(_, record)| record).collect()
+}
+
+/// The same jobs get the same answer with and without learned odds, as the server is asked now.
+#[test]
+fn answers_of_servers_outweigh_the_odds_of_earlier_outcomes() {
+    let place = Place::new();
+    let (server, _) = begin_server();
+    for (path, action, words) in [
+        ("there", "release", "has it"),
+        ("broken", "later", "does not answer"),
+        ("lost", "fix", "does not exist"),
+    ] {
+        let url = format!("{server}/{path}");
+        place.write("own.log", log_of_failed_releases(&url));
+        let mut jobs: Vec<Value> = (6..=10)
+            .map(|cluster| held_for_url(cluster, &url))
+            .collect();
+        for job in &mut jobs {
+            job["EnteredCurrentStatus"] = HELD_AT_S.into();
+        }
+        write_queue(&place, &jobs);
+        let odds = answers(&place, "--log own.log --no-look");
+        assert!(
+            odds.iter().all(|answer| !answer.starts_with("none")),
+            "{odds:?}"
+        );
+        for options in ["--log own.log", ""] {
+            let found = answers(&place, options);
+            let is_right = |answer: &String| answer.starts_with(action);
+            assert!(found.iter().all(is_right), "{path} {options}: {found:?}");
+        }
+        let page = advise(&place, "--log own.log").stdout;
+        let page: Vec<&str> = page.split_whitespace().collect();
+        let page = page.join(" ");
+        assert!(
+            page.contains("checked now: ") && page.contains(words),
+            "{page}"
+        );
+    }
+}
+
 #[test]
 fn servers_are_asked_for_input_files() {
     let place = Place::new();

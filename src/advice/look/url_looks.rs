@@ -162,30 +162,43 @@ fn url_look(
 ) -> Option<JobLook> {
     use AnswerFirmness::{Firm, Probable};
     use HoldAction::{Fix, Later, Release};
-    // Where jobs run, a server can be reached although it cannot from here, and the reverse: learned
-    // odds know this.
-    let is_learned = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
-    let (state, decides) = match answer {
+    let was_not_found = failed.was_not_found;
+    let (state, decided) = match answer {
         UrlAnswer::Unknown => return None,
-        UrlAnswer::NotFound if failed.was_not_found => (LookState::Missing, Some((Fix, Firm))),
+        UrlAnswer::NotFound if was_not_found => (LookState::Missing, Some((Fix, Firm))),
         UrlAnswer::NotFound => (LookState::Missing, Some((Fix, Probable))),
-        UrlAnswer::Found if failed.was_not_found => {
-            (LookState::Reachable, Some((Release, Probable)))
-        }
-        UrlAnswer::Found if is_learned => (LookState::Reachable, None),
         UrlAnswer::Found => (LookState::Reachable, Some((Release, Probable))),
         // The server fails now, but its return does not help a file that it lacked.
-        UrlAnswer::NoAnswer if is_learned || failed.was_not_found => (LookState::NoAnswer, None),
+        UrlAnswer::NoAnswer if was_not_found => (LookState::NoAnswer, None),
         UrlAnswer::NoAnswer => (LookState::NoAnswer, Some((Later, Probable))),
     };
+    let is_kept = |action| learned_answer_stays(action, advice);
+    let decides = decided.filter(|(action, _)| !is_kept(*action));
     let url = without_secrets(failed.url);
     Some(JobLook::of_url(url.into(), state, decides, looked_ms))
+}
+
+/// Returns true if the learned answer about a job stays beside a server's answer from which `action`
+/// follows. Odds are of earlier outcomes, and the server answers now, so this is rare.
+fn learned_answer_stays(action: HoldAction, advice: &JobAdvice) -> bool {
+    if !matches!(advice.ground, AdviceGround::Model | AdviceGround::Record) {
+        return false;
+    }
+    match action {
+        // The answer is the same, and has odds.
+        HoldAction::Release | HoldAction::Later if advice.action == action => true,
+        // Where jobs run, a server can be reached although it cannot from here, as jobs show that got
+        // past the cause.
+        HoldAction::Later => (advice.state.as_ref()).is_some_and(|state| state.successes_since > 0),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::looks::LookScope;
     use super::*;
+    use poolcast_holds::answers::{ThingKind, ThingState};
 
     fn held(owner: &str, url: &str, error: &str) -> JobAdvice {
         let reason = format!(
@@ -281,16 +294,61 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    #[test]
-    fn learned_odds_outweigh_what_is_reachable_from_here() {
-        let mut advice = ["https://a.example/1", "https://b.example/1"].map(|url| JobAdvice {
+    /// Returns a job with learned odds, after whose last failure `successes` jobs got past the cause.
+    fn with_odds(action: HoldAction, url: &str, error: &str, successes: usize) -> JobAdvice {
+        let state = ThingState {
+            kind: ThingKind::Origin,
+            last_failure_ms: 0,
+            successes_since: successes,
+            owners_since: successes.min(1),
+            by_hand_of: None,
+            success_lower: None,
+            reads_since: 0,
+        };
+        JobAdvice {
             ground: AdviceGround::Model,
-            action: HoldAction::Probe,
-            ..held("ada", url, "connection refused")
-        });
-        let (_, found) = looked(&mut advice, &[UrlAnswer::Found, UrlAnswer::NoAnswer]);
-        assert_eq!(found, ["Probe Some(Probable)"; 2]);
+            action,
+            firmness: Some(AnswerFirmness::Firm),
+            probability: Some(0.05),
+            state: Some(state.into()),
+            ..held("ada", url, error)
+        }
+    }
+
+    #[test]
+    fn what_a_server_answers_now_outweighs_odds_that_contradict_it() {
+        use HoldAction::{Fix, Later, Probe, Release};
+        let refused = "connection refused";
+        let mut advice = [
+            with_odds(Later, "https://a.example/1", refused, 0),
+            with_odds(Probe, "https://b.example/1", refused, 0),
+            with_odds(Fix, "https://c.example/1", refused, 3),
+            with_odds(Probe, "https://d.example/1", refused, 0),
+            with_odds(Release, "https://e.example/1", refused, 0),
+            with_odds(Release, "https://f.example/1", refused, 3),
+            with_odds(Release, "https://h.example/1", refused, 3),
+            with_odds(Later, "https://i.example/1", refused, 0),
+        ];
+        use UrlAnswer::{Found, NoAnswer, NotFound};
+        let answers = [
+            Found, Found, Found, NoAnswer, NoAnswer, NoAnswer, NotFound, NoAnswer,
+        ];
+        let (_, found) = looked(&mut advice, &answers);
+        let expected = [
+            "Release Some(Probable)",
+            "Release Some(Probable)",
+            "Release Some(Probable)",
+            "Later Some(Probable)",
+            "Later Some(Probable)",
+            "Release Some(Firm)",
+            "Fix Some(Probable)",
+            "Later Some(Firm)",
+        ];
+        assert_eq!(found, expected);
         assert!(advice.iter().all(|one| one.look.is_some()));
+        let has_odds = advice.each_ref().map(|one| one.probability.is_some());
+        let keep_odds = [false, false, false, false, false, true, false, true];
+        assert_eq!(has_odds, keep_odds);
     }
 
     #[test]

@@ -159,11 +159,14 @@ impl CauseBlock {
     }
 }
 
-/// The note on a group: the result of a look, the origin of its odds, the reason for no release, or
-/// else the state of the thing that failed.
+/// The notes on a group: the result of a look, and, unless that decides, the origin of its odds, the
+/// reason for no release, or else the state of the thing that failed.
 fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
-    if let Some(look) = group.look {
-        return folded(view, &look_words(view, look, group.looked_files));
+    let mut lines = group.look.map_or_else(Vec::new, |look| {
+        folded(view, &look_words(view, look, group.looked_files))
+    });
+    if group.is_by_look {
+        return lines;
     }
     let line = |note: &str| PageLine::of(LineColour::Dim, format!("    {note}"));
     let note = if group.is_known_from_elsewhere {
@@ -173,7 +176,8 @@ fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
     } else {
         state_line(view, group)
     };
-    note.into_iter().collect()
+    lines.extend(note);
+    lines
 }
 
 /// The state of the thing that failed, in one line; `None` if it is unknown.
