@@ -77,6 +77,10 @@ impl StageBar {
         match step {
             IngestStep::Begun { total_bytes } => self.begin(output::byte_bar(total_bytes, "parse")),
             IngestStep::Ended => self.end(),
+            IngestStep::YearAssumed { log, year } => output::note(&format!(
+                "`{}`: its time stamps have no year: its first event is taken to be of {year}, by the last change of the file; --year names another",
+                log.display()
+            )),
             IngestStep::ReadOn { log, offset } => output::note(&format!(
                 "`{}`: continuing after byte {offset}",
                 log.display()

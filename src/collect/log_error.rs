@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn hints_name_commands_and_options() {
-        let legacy = b"000 (1.0.0) 12/31 17:59:30 s\n...\n";
-        let without_year = render(&read_text(legacy, &ReadOptions::default()));
+        let path = "EventLog".into();
+        let without_year = render(&explain(ReadError::UnknownYear { path }));
         assert!(without_year.contains("--year"));
         let other = render(&read_text(b"hello\nworld\n", &ReadOptions::default()));
         assert!(other.contains("is not an HTCondor event log") && other.contains("EVENT_LOG"));

@@ -8,6 +8,7 @@ use super::anomaly::{Anomaly, AnomalyPosition, first_positions};
 use super::anomaly_positions::{count_line_feeds, find_event_positions, find_lines};
 use super::blocks::RecordBlock;
 use super::calendar::{Calendar, ClockStep, resolve_backward, utc_offset_between};
+use super::dates::{YEARS, year_of};
 use super::event::JobEvent;
 use super::global_header::{GenerationMark, GlobalHeader};
 use super::job_ad::{AdKey, JobAd};
@@ -19,6 +20,7 @@ use super::piece::{
     BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
 };
 use super::read_error::{BoxedResult, ReadError};
+use super::source::changed_ms;
 use super::stamp::{Stamp, StampZone};
 
 /// Number of jobs that are remembered because their ad was read. If a pool has more jobs at a time,
@@ -433,6 +435,21 @@ impl LogAssembly {
         Ok(())
     }
 
+    /// Dates the undated events of the log at `path`, in which nothing gives the year: the last of
+    /// them is not after the last change of the file.
+    fn date_by_change_time(&mut self, path: &Path, sink: &mut EventSink<'_>) -> BoxedResult<()> {
+        let changed_ms = changed_ms(path).filter(|ms| YEARS.contains(&year_of(*ms)));
+        let changed_ms = changed_ms.ok_or_else(|| ReadError::UnknownYear {
+            path: path.to_owned(),
+        })?;
+        let changed = Stamp {
+            ms: changed_ms,
+            has_year: true,
+            zone: StampZone::Known,
+        };
+        self.date_undated_events(changed, sink)
+    }
+
     /// Counts an anomaly whose position is no longer known.
     fn count_anomaly(&mut self, anomaly: Anomaly) {
         *self.log.anomalies.entry(anomaly).or_default() += 1;
@@ -545,8 +562,8 @@ impl LogAssembly {
     /// Emits the remaining events and returns the summary of the log at `path`.
     ///
     /// # Errors
-    /// Fails if nothing in the log gives the year of its events, if the log cannot be read again
-    /// for line numbers, and if `sink` fails.
+    /// Fails if nothing gives the year of its events, not even the file's change time, if the log
+    /// cannot be read again for line numbers, and if `sink` fails.
     pub(super) fn finish(
         mut self,
         path: &Path,
@@ -557,10 +574,13 @@ impl LogAssembly {
             let (YearAnchor::Header(FoundHeader { stamp, .. }) | YearAnchor::Ad(stamp)) = &anchor;
             self.apply_anchor(&anchor, *stamp, sink)?;
         }
+        let lacks_year = !self.undated.is_empty();
+        if lacks_year {
+            self.date_by_change_time(path, sink)?;
+        }
         self.flush(sink)?;
-        if !self.undated.is_empty() {
-            let path = path.to_owned();
-            return Err(ReadError::UnknownYear { path }.into());
+        if lacks_year {
+            self.log.assumed_year = self.log.begin_ms.map(year_of);
         }
 
         if !self.is_read_once {

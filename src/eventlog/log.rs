@@ -18,7 +18,8 @@ pub struct ReadOptions {
     /// Name of the access point. By default it is taken from the log.
     pub ap: Option<String>,
     /// Year of the first event, for stamps without a year if nothing in the log gives one. From
-    /// 1970 to 2100.
+    /// 1970 to 2100. By default the newest year in which the last stamp is not after the last change
+    /// of the file.
     pub year: Option<i16>,
     /// Access point according to other generations ([`super::likely_access_point`]), for a
     /// generation that does not name it.
@@ -124,6 +125,8 @@ pub struct LogSummary {
     pub begin_ms: Option<i64>,
     /// Latest time of an event, epoch ms.
     pub end_ms: Option<i64>,
+    /// Year of the first event if only the file's change time gives it.
+    pub assumed_year: Option<i64>,
     /// Decompressed size, in bytes.
     pub bytes: u64,
     /// Size of the file, in bytes.

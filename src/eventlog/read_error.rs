@@ -53,9 +53,9 @@ pub enum ReadError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The log has only stamps without a year, and nothing in it gives the year. Set
-    /// [`ReadOptions::year`](crate::ReadOptions::year).
-    #[error("`{}` has time stamps without a year, and nothing in it gives the year", path.display())]
+    /// The log has only stamps without a year, nothing in it gives the year, and neither does the
+    /// change time of the file. Set [`ReadOptions::year`](crate::ReadOptions::year).
+    #[error("`{}` has time stamps without a year, and nothing gives the year", path.display())]
     UnknownYear {
         /// Path of the log.
         path: PathBuf,

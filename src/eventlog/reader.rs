@@ -476,11 +476,35 @@ mod tests {
         }
     }
 
+    /// The last stamp is in the newest year in which it is not after the change of the file, in any
+    /// time zone.
     #[test]
-    fn a_year_is_never_guessed() {
+    fn the_last_change_of_the_file_gives_the_year() {
+        let text = "000 (1.0.0) 12/30 17:59:30 s\n...\n001 (1.0.0) 01/02 09:00:00 x\n...\n";
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        fs_err::write(&path, text).expect("written");
+        for (changed, first_year) in [
+            ("2026-01-02 09:00:01", Some(2025)),
+            ("2026-01-01 23:00:00", Some(2025)),
+            ("2026-01-01 08:00:00", Some(2024)),
+            ("2025-11-29 11:00:00", Some(2024)),
+            ("1969-11-29 11:00:00", None),
+        ] {
+            let changed_at: jiff::Timestamp = format!("{changed}Z").parse().expect("a time");
+            let file = std::fs::File::open(&path).expect("opened");
+            file.set_modified(changed_at.into()).expect("set");
+            let read = super::read(&path, &ReadOptions::default(), |_| {}, &mut |_| Ok(()));
+            match first_year {
+                Some(_) => assert_eq!(read.expect("read").assumed_year, first_year, "{changed}"),
+                None => assert!(matches!(read, Err(ReadError::UnknownYear { .. }))),
+            }
+        }
+    }
+
+    #[test]
+    fn a_given_year_is_that_of_the_first_event() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
-        let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("no year");
-        assert!(matches!(*error, ReadError::UnknownYear { .. }));
         let given = ReadOptions {
             year: Some(2019),
             ..ReadOptions::default()

@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
 
 use super::plain_stream::{ObservedReader, PlainStream, decompress, fill_buffer};
 use super::read_error::ReadError;
@@ -42,6 +43,19 @@ pub fn open(path: &Path) -> Result<fs_err::File, ReadError> {
         });
     }
     Ok(file)
+}
+
+/// Returns the time of the last change of the file at `path`, epoch ms; `None` if it is not known.
+pub(super) fn changed_ms(path: &Path) -> Option<i64> {
+    // To open a pipe again would wait for another writer.
+    let facts = if path == Path::new(STDIN) {
+        open(path).ok()?.metadata()
+    } else {
+        fs_err::metadata(path)
+    };
+    let changed = facts.ok()?.modified().ok()?;
+    let since_epoch = changed.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since_epoch.as_millis()).ok()
 }
 
 /// An open log that returns decompressed bytes, and counts the bytes that were read from disk.

@@ -28,6 +28,13 @@ pub enum IngestStep<'a> {
         /// Total size of the logs, in bytes; 0 if unknown.
         total_bytes: u64,
     },
+    /// Only the last change of a log gives the year of its stamps.
+    YearAssumed {
+        /// Path of the log.
+        log: &'a Path,
+        /// Year of its first event.
+        year: i64,
+    },
     /// All logs were read.
     Ended,
     /// A log that has grown is read from its resume point.
@@ -166,6 +173,9 @@ fn read_whole(
             on_batch(&batch);
             builder.add_batch(&batch)
         })?;
+        if let Some(year) = read.summary.assumed_year {
+            (listener.on_step)(IngestStep::YearAssumed { log, year });
+        }
         sources.push(builder.end_log(&log_name(log), &read.xxh3, read.summary, None));
     }
 

@@ -47,7 +47,7 @@ fn year_finding(state: &LogState) -> Finding {
         ),
         (false, false) => Finding::bad(
             "years",
-            "time stamps have no year, and the log has no header that gives it",
+            "time stamps have no year, and only the last change of the log gives it",
             "as an administrator, in the configuration of HTCondor: EVENT_LOG_FORMAT_OPTIONS = ISO_DATE; for this log, name the year: --year",
         ),
     }
