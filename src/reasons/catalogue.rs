@@ -1,0 +1,272 @@
+//! Tests of the reader and of the table, on reasons in the forms that HTCondor, plug-ins and sites write.
+
+use proptest::prelude::*;
+
+use super::rules::Action::{self, Fix, Later, Leave, TryOne};
+use super::rules::Party;
+use super::{Amount, Direction, Outcome, ReasonFacts, Side, Speaker, Thing, explain, read_reason};
+
+/// Heads of transfers, as in the catalogue of hold reasons.
+const HEADS: &[(&str, &str)] = &[
+    (
+        "IN@AP ",
+        "Transfer input files failure at access point ap9 while sending files to execution point slot1_3@w17.lab.example. Details: ",
+    ),
+    (
+        "IN@EP ",
+        "Transfer input files failure at execution point slot1_3@w17.lab.example while receiving files from access point ap9. Details: ",
+    ),
+    (
+        "OUT@EP ",
+        "Transfer output files failure at execution point slot1_3@w17.lab.example while sending files to access point ap9. Details: ",
+    ),
+    (
+        "OUT@AP ",
+        "Transfer output files failure at access point ap9 while receiving files from execution point slot1_3@w17.lab.example. Details: ",
+    ),
+    (
+        "URL@IN ",
+        "Transfer input files failure at execution point slot1_3@w17.lab.example using protocol osdf. Details: ",
+    ),
+    (
+        "URL@OUT ",
+        "Transfer output files failure at execution point slot1_3@w17.lab.example using protocol osdf. Details: ",
+    ),
+    ("EF ", "Error from slot1_3@w17.lab.example: "),
+];
+
+fn written(short: &str) -> String {
+    let mut text = short.to_owned();
+    for (name, head) in HEADS {
+        text = text.replace(name, head);
+    }
+    text
+}
+
+type Row = (
+    i32,
+    i32,
+    &'static str,
+    Thing,
+    Outcome,
+    Option<Action>,
+    &'static str,
+);
+
+/// Code, subcode, reason, and what is read: the thing, the outcome, what to do, and words of the explanation.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    // Transfers by HTCondor, in the new form and in the old one.
+    (13, 2, "IN@AP 2 total failures: first failure: reading from file /data/lin/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "/data/lin/deck.in"),
+    (13, 13, "IN@AP reading from file /afs/lab.example/u/lin/deck.in: (errno 13) Permission denied", Thing::File, Outcome::Denied, Some(Fix), "readable"),
+    (13, 116, "IN@AP reading from file /nfs/lin/timeout.dat: (errno 116) Stale file handle", Thing::File, Outcome::MountLost, Some(Later), "file system"),
+    (13, 28, "IN@EP writing to file /scratch/condor/execute/dir_88/deck.in: (errno 28) No space left on device", Thing::SandboxFile, Outcome::Full, Some(TryOne), "slot1_3@w17.lab.example"),
+    (12, 2, "OUT@EP 1 total failures: first failure: reading from file /scratch/condor/execute/dir_88/fit.h5: (errno 2) No such file or directory", Thing::SandboxFile, Outcome::Absent, Some(TryOne), "did not write"),
+    (12, 21, "OUT@EP reading from file /scratch/condor/execute/dir_88/plots: (errno 21) Is a directory", Thing::SandboxFile, Outcome::WrongKind, Some(Fix), "plain"),
+    (12, 2, "OUT@AP writing to file /data/lin/new/fit.h5: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "create the directory"),
+    (12, 122, "OUT@AP writing to file /data/lin/fit.h5: (errno 122) Disk quota exceeded", Thing::File, Outcome::Quota, Some(Fix), "quota"),
+    (12, 28, "OUT@AP writing to file /data/lin/fit.h5: (errno 28) No space left on device", Thing::File, Outcome::Full, Some(Later), "room"),
+    (13, 2, "EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:9618>: error reading from /scratch/execute/dir_88/fit.h5: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:9618>", Thing::SandboxFile, Outcome::Absent, Some(TryOne), "fit.h5"),
+    (13, 2, "EF SHADOW at 192.0.2.9 failed to send file(s) to <192.0.2.7:9618>: error reading from /data/lin/deck.in: (errno 2) No such file or directory; STARTER failed to receive file(s) from <192.0.2.9:9618>", Thing::File, Outcome::Absent, Some(Fix), "/data/lin/deck.in"),
+    (12, 13, "EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:9618>; SHADOW at 192.0.2.9 failed to write to file /data/lin/out/fit.h5: (errno 13) Permission denied", Thing::File, Outcome::Denied, Some(Fix), "writable"),
+    (12, 122, "EF STARTER at 192.0.2.7 failed to write to file /scratch/execute/dir_88/deck.in: (errno 122) Disk quota exceeded", Thing::SandboxFile, Outcome::Quota, Some(TryOne), "another machine"),
+    (13, 2, r"EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:9618>: error reading from C:\condor\execute\dir_604\fit.h5: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:9618>", Thing::SandboxFile, Outcome::Absent, Some(TryOne), "did not write"),
+    (12, 1, "OUT@AP EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:9618>; remaps resulted in a cycle: fit.h5", Thing::OutputName, Outcome::Invalid, Some(Fix), "fit.h5"),
+    (13, 2, "IN@AP reading from file /tmp/x509up_u507: (errno 2) No such file or directory", Thing::Credential, Outcome::Absent, Some(Fix), "proxy"),
+
+    // Transfer plug-ins.
+    (12, 0, "EF STARTER at 192.0.2.7 failed to receive file /x/dir_1/a: FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/curl_plugin. Error: The requested URL returned error: 404 Not Found (http://fs.lab.example/a)|FILETRANSFER:1:Failed to execute /opt/old_plugin, ignoring", Thing::Object, Outcome::Absent, Some(Fix), "404"),
+    (12, 0, "EF STARTER at 192.0.2.7 failed to receive file /x/dir_1/a: FILETRANSFER:1:non-zero exit(28) from /usr/libexec/condor/curl_plugin", Thing::Object, Outcome::TimedOut, Some(Later), "network"),
+    (13, 256, "URL@IN The requested URL returned error: 502 Bad Gateway ( URL file = https://fs.lab.example/denied/a.dat )|", Thing::Object, Outcome::Unavailable, Some(Later), "https://fs.lab.example/denied/a.dat"),
+    (13, 256, "URL@IN Could not resolve host: fs.lab.exmaple ( URL file = https://fs.lab.exmaple/a.dat )|", Thing::Object, Outcome::Unresolved, Some(TryOne), "fs.lab.exmaple"),
+    (13, 256, "URL@IN could not open local file /scratch/execute/dir_9/a.dat, error 28 (No space left on device) ( URL file = https://fs.lab.example/a.dat )|", Thing::SandboxFile, Outcome::Full, Some(TryOne), "room"),
+    (12, 256, "URL@OUT Pelican Client Error: local file \"/scratch/execute/dir_9/b.root\" does not exist (Version: 7.1; Site: s) ( URL file = osdf:///lab/b.root )|", Thing::SandboxFile, Outcome::Absent, Some(TryOne), "did not write"),
+    (13, 2, "URL@IN exit by signal 2 from /usr/libexec/condor/stash_plugin. |Error: File transfer plugin /usr/libexec/condor/stash_plugin exited unexpectedly without producing an error message ( URL file = osdf:///lab/b )|", Thing::Plugin, Outcome::Died, Some(TryOne), "signal 2"),
+    (13, 2816, "URL@IN Pelican Client Error: something new (Version: 7.1; Site: s) ( URL file = osdf:///lab/b )|", Thing::Object, Outcome::Unavailable, Some(Later), "osdf:///lab/b"),
+    (13, 256, "URL@IN Pelican Client Error: something new (Version: 7.1; Site: s) ( URL file = osdf:///lab/b )|", Thing::Object, Outcome::Unknown, None, "osdf:///lab/b"),
+    (12, 256, "URL@OUT Pelican Client Error: remote object already exists, upload aborted (Version: 7.1; Site: s) ( URL file = osdf:///lab/b )|", Thing::Object, Outcome::Exists, Some(Fix), "osdf:///lab/b"),
+    (13, 256, "URL@IN Pelican Client Error: Attempt #2: from c2: request failed (HTTP status 404) (1s elapsed); Attempt #1: from c1: cache timed out waiting on origin (4s since start) ( URL file = osdf:///lab/b )|", Thing::Object, Outcome::TimedOut, Some(Later), "osdf:///lab/b"),
+    (13, 256, "URL@IN Pelican Client Error: failed to get token for transfer: credential is required for osdf:///lab/b but was not discovered ( URL file = osdf:///lab/b )|", Thing::Credential, Outcome::Absent, Some(Fix), "token"),
+    (13, 256, "URL@IN HTTPError: 401 Client Error: Unauthorized for url: https://box.example/a ( URL file = box://a )|", Thing::Object, Outcome::Denied, Some(Fix), "401"),
+    (13, 256, "URL@IN FILETRANSFER: plugin for type gridftpx not found! ( URL file = gridftpx://a/b )|", Thing::Plugin, Outcome::Absent, Some(TryOne), "gridftpx"),
+    (13, 13312, "URL@IN non-zero exit (52) from /usr/libexec/condor/curl_plugin. | ( URL file = https://fs.lab.example/a )|", Thing::Object, Outcome::Disconnected, Some(Later), "network"),
+
+    // The program and its files.
+    (6, 2, "EF Failed to execute '/scratch/condor/execute/dir_88/condor_exec.exe' with arguments --no timed out: (errno=2: 'No such file or directory')", Thing::Program, Outcome::Absent, Some(Fix), "dos2unix"),
+    (6, 2, "EF Failed to execute '/sw/lab/bin/fit': invalid interpreter (/usr/bin/pyhton3) specified on first line of script (errno=2: 'No such file or directory')", Thing::Interpreter, Outcome::Absent, Some(Fix), "/usr/bin/pyhton3"),
+    (6, 2, "EF Failed to execute '/cvmfs/lab.example/fit': (errno=2: 'No such file or directory')", Thing::InstalledProgram, Outcome::Absent, Some(TryOne), "/cvmfs/lab.example/fit"),
+    (6, 8, "EF Failed to execute '/scratch/condor/execute/dir_88/fit': (errno=8: 'Exec format error')", Thing::Program, Outcome::WrongFormat, Some(Fix), "architecture"),
+    (6, 7, "EF Failed to execute '/scratch/condor/execute/dir_88/fit' with arguments a b: (errno=7: 'Argument list too long')", Thing::Program, Outcome::TooLarge, Some(Fix), "shorten"),
+    (6, 12, "EF Failed to execute '/scratch/condor/execute/dir_88/fit': (errno=12: 'Cannot allocate memory')", Thing::Program, Outcome::NoMemory, Some(TryOne), "another one"),
+    (6, 666_670, "EF Job was OOM killed by cgroup memory limit before it could start. Consider requesting more memory.", Thing::Memory, Outcome::Exceeded, Some(Fix), "RequestMemory"),
+    (6, 0, "EF Failed to execute '/scratch/condor/execute/dir_88/fit' with arguments 1:  glexec call exited with status 203", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "another run"),
+    (7, 116, "EF Failed to open '/nfs/lin/out.txt' as standard output: Stale file handle (errno 116)", Thing::StandardOutput, Outcome::MountLost, Some(TryOne), "/nfs/lin/out.txt"),
+    (8, 2, "EF Failed to open 'in/deck.txt' as standard input: No such file or directory (errno 2)", Thing::StandardInput, Outcome::Absent, Some(Fix), "in/deck.txt"),
+    (14, 0, "Cannot access initial working directory /data/lin/run9: No such file or directory", Thing::WorkingDirectory, Outcome::Absent, Some(Fix), "/data/lin/run9"),
+    (14, 116, "Cannot access initial working directory /data/lin/run9: Stale file handle", Thing::WorkingDirectory, Outcome::MountLost, Some(Later), "/data/lin/run9"),
+    (22, 0, "Failed to initialize user log to /data/lin/logs/a.log", Thing::UserLog, Outcome::Unknown, Some(Fix), "/data/lin/logs/a.log"),
+
+    // Containers.
+    (35, 0, "EF Cannot pull image lin/timeout:2 Error response from daemon: manifest for lin/timeout:2 not found: manifest unknown: manifest unknown", Thing::Image, Outcome::Absent, Some(Fix), "lin/timeout:2"),
+    (35, 0, "EF Cannot pull image lin/fit:2 Error response from daemon: toomanyrequests: You have reached your pull rate limit.", Thing::Image, Outcome::Busy, Some(Later), "registry"),
+    (35, 0, "EF Cannot pull image lin/fit:2 Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?", Thing::ContainerSoftware, Outcome::Disconnected, Some(TryOne), "another machine"),
+    (35, 0, "EF Error response from daemon: Requested CPUs are not available - requested 4-7, available: 0-3.", Thing::ContainerSoftware, Outcome::Busy, Some(TryOne), "another machine"),
+    (35, 0, "EF DockerProc::StartJob(): Image Architecture arm64 not compatible with this machine.", Thing::Image, Outcome::WrongFormat, Some(Fix), "amd64"),
+    (6, 0, "EF Error running docker job: OCI runtime create failed: runc create failed: unable to start container process: exec: \"./fit\": stat ./fit: no such file or directory: unknown", Thing::Program, Outcome::Absent, Some(Fix), "./fit"),
+
+    // Limits, under any code.
+    (34, 0, "EF Job has gone over memory limit of 3000 megabytes. Peak usage: 3000 megabytes.", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 3000 MB"),
+    (26, 0, "Job in status 2 put on hold by SYSTEM_PERIODIC_HOLD due to memory usage 7340032.", Thing::Memory, Outcome::Exceeded, Some(Fix), "use 7168 MB"),
+    (26, 0, "Job Is Wasting Memory using less than 10 percent of requested Memory", Thing::Memory, Outcome::Wasted, Some(Fix), "lower the request"),
+    (21, 102, "disk usage exceeded request_disk", Thing::Disk, Outcome::Exceeded, Some(Fix), "RequestDisk"),
+    (21, 103, "runtime exceeded maximum (7200 seconds)", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 2 h"),
+    (21, 0, "Job failed to complete in 36 hrs", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 36 h"),
+    (26, 8, "SYSTEM_PERIODIC_HOLD Run Time Limit", Thing::Time, Outcome::Exceeded, Some(Fix), "remove it"),
+    (46, 0, "The job exceeded allowed job duration of 1+00:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 24 h"),
+    (32, 0, "IN@AP sending file /data/lin/big.tar: max total upload bytes exceeded (max=500 MB, this file=900 MB)", Thing::TransferSize, Outcome::Exceeded, Some(Fix), "use 900 MB"),
+    (3, 34, "Job raised a signal 9. Handling signal as if job has gone over memory limit.", Thing::Memory, Outcome::Exceeded, Some(Fix), "RequestMemory"),
+
+    // Policies and people.
+    (1, 0, "via condor_hold (by user noor)", Thing::Decision, Outcome::Intended, Some(Leave), "noor"),
+    (1, 0, "disk full, memory exceeded, timed out (by user admin)", Thing::Decision, Outcome::Intended, Some(Leave), "admin"),
+    (16, 0, "Spooling input data files", Thing::Spool, Outcome::Intended, Some(Leave), "arrived"),
+    (3, 0, "The job attribute PeriodicHold expression '(NumJobStarts > 9) && JobStatus == 1' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "submit it again"),
+    (3, 0, "The job attribute OnExitHold expression '(ExitCode =!= 0)' evaluated to TRUE", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "standard error"),
+    (3, 0, "held because of exit code 66.", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "exit code 66"),
+    (3, 0, "checkpointed, will resume", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
+    (26, 5, "The system macro SYSTEM_PERIODIC_HOLD expression '(NumShadowExceptions > 7)' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "no release resets"),
+    (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Leave), "administrators"),
+    (21, 7, "The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = (DiskUsage > Disk))", Thing::Disk, Outcome::Exceeded, Some(Fix), "RequestDisk"),
+
+    // Credentials, hooks, other systems, HTCondor itself.
+    (4, 0, "EF Proxy about to expire", Thing::Credential, Outcome::Expired, Some(Fix), "renew"),
+    (0, 0, "Failed to get expiration time of proxy: unable to read proxy file", Thing::Credential, Outcome::Absent, Some(Fix), "renew"),
+    (19, 3, "EF HOOK_PREPARE_JOB (prepare.sh) failed (exited with status 3): no scratch", Thing::Hook, Outcome::Failed, Some(TryOne), "no scratch"),
+    (43, 0, "EF Pre script failed.", Thing::Script, Outcome::Failed, Some(Fix), "script of the job"),
+    (0, 0, "submission command failed (exit code = 1) (stdout:) (stderr:sbatch: error: Batch job submission failed: Socket timed out on send/recv operation-)", Thing::RemoteSystem, Outcome::TimedOut, Some(Later), "other system"),
+    (0, 0, "submission command failed (exit code = 1) (stdout:) (stderr:sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified-)", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "correct it"),
+    (11, 0, "Download acknowledgment missing attribute: Result", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "another run"),
+    (20, 0, "Job missed deferred execution time", Thing::Schedule, Outcome::Invalid, Some(Fix), "deferral"),
+    (0, 0, "Reason unspecified", Thing::Unknown, Outcome::Unknown, None, "says nothing"),
+];
+
+#[test]
+fn reasons_of_the_catalogue_are_read_and_answered() {
+    for (code, subcode, short, thing, outcome, action, words) in ROWS {
+        let reason = written(short);
+        let facts = read_reason(&reason, Some((*code, *subcode)));
+        assert_eq!(
+            (facts.thing, facts.outcome),
+            (*thing, *outcome),
+            "{reason}: {facts:?}"
+        );
+        let explained = explain(&facts);
+        assert_eq!(explained.action, *action, "{reason}: {facts:?}");
+        let said = format!(
+            "{} {}",
+            explained.meaning,
+            explained.mend.unwrap_or_default()
+        );
+        assert!(said.contains(words), "{reason}: {said}");
+        assert!(!said.contains('{'), "{reason}: {said}");
+    }
+}
+
+#[test]
+fn the_direction_is_that_of_the_words_and_not_of_the_code() {
+    let read = |reason: &str| {
+        let facts = read_reason(&written(reason), Some((13, 2)));
+        (facts.direction, facts.side)
+    };
+    let sent = "EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:1>: error reading from /a: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:1>";
+    assert_eq!(read(sent), (Some(Direction::Output), Side::ExecutionPoint));
+    let received =
+        "EF STARTER at 192.0.2.7 failed to write to file /a: (errno 28) No space left on device";
+    assert_eq!(
+        read(received),
+        (Some(Direction::Input), Side::ExecutionPoint)
+    );
+}
+
+#[test]
+fn numbers_and_speakers_are_read() {
+    let facts = read_reason(
+        "EF Job has gone over cgroup memory limit of 4000 megabytes. Last measured usage: 5300 megabytes.",
+        Some((34, 0)),
+    );
+    assert_eq!(
+        (facts.limit, facts.used),
+        (Some(Amount::Mib(4000)), Some(Amount::Mib(5300)))
+    );
+    let policy = read_reason("Run Time Limit", Some((26, 8)));
+    assert_eq!(policy.speaker, Speaker::SitePolicy);
+    let alone = read_reason("via condor_hold (by user noor)", None);
+    assert_eq!(
+        (alone.speaker, alone.name.as_deref()),
+        (Speaker::Person, Some("noor"))
+    );
+    let machine = read_reason(&written("EF Proxy about to expire"), None).machine;
+    assert_eq!(machine.as_deref(), Some("slot1_3@w17.lab.example"));
+}
+
+/// Without the codes, the text says nearly the same.
+#[test]
+fn texts_alone_name_the_same_things() {
+    let mut other = 0;
+    for (_, _, short, thing, ..) in ROWS {
+        other += usize::from(read_reason(&written(short), None).thing != *thing);
+    }
+    assert!(other * 20 < ROWS.len(), "{other} of {}", ROWS.len());
+}
+
+/// Returns true if `facts` put the blame on the user.
+fn blames_user(facts: &ReasonFacts) -> bool {
+    explain(facts).fault == Some(Party::User)
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_without_a_panic(text in "\\PC{0,300}", code in 0..60i32, subcode in -2000..70_000i32) {
+        explain(&read_reason(&text, Some((code, subcode))));
+        explain(&read_reason(&text, None));
+    }
+
+    #[test]
+    fn parts_of_reasons_are_read_without_a_panic(row in 0..ROWS.len(), other in 0..ROWS.len(), cut in 0..400usize, from in 0..400usize) {
+        let (code, subcode, short, ..) = ROWS[row];
+        let text = written(short);
+        let head: String = text.chars().take(cut).collect();
+        let tail: String = written(ROWS[other].2).chars().skip(from).collect();
+        explain(&read_reason(&head, Some((code, subcode))));
+        explain(&read_reason(&(head + &tail), Some((code, subcode))));
+    }
+
+    /// The words in names of files, programs, images and hosts mean nothing.
+    #[test]
+    fn names_do_not_change_what_is_read(name in "(timeout|denied|expired|404|memory_limit|proxy|checksum|busy|token)[a-z0-9_]{0,6}") {
+        for (code, subcode, before, after) in [
+            (13, 2, "IN@AP reading from file /data/", ": (errno 2) No such file or directory"),
+            (12, 13, "OUT@AP writing to file /data/", "/f: (errno 13) Permission denied"),
+            (6, 2, "EF Failed to execute '/sw/", "' with arguments 1: (errno=2: 'No such file or directory')"),
+            (13, 256, "URL@IN The requested URL returned error: 503 Service Unavailable ( URL file = https://h.example/", " )|"),
+        ] {
+            let read = |name: &str| {
+                let facts = read_reason(&written(&format!("{before}{name}{after}")), Some((code, subcode)));
+                (facts.thing, facts.operation, facts.outcome, facts.side)
+            };
+            prop_assert_eq!(read(&name), read("plain"), "{}", before);
+        }
+    }
+
+    /// A machine whose file system or disk fails is never said to be a fault of the user.
+    #[test]
+    fn faults_of_machines_blame_no_user(errno in prop::sample::select(vec![5, 28, 30, 107, 116, 121]), path in "/[a-z]{1,8}/execute/dir_[0-9]{1,6}/[a-z.]{1,12}") {
+        for text in [
+            format!("IN@EP writing to file {path}: (errno {errno}) words"),
+            format!("EF STARTER at 192.0.2.7 failed to write to file {path}: (errno {errno}) words"),
+        ] {
+            let facts = read_reason(&written(&text), Some((13, errno)));
+            prop_assert!(!blames_user(&facts), "{:?}", facts);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Puts the facts of a reason, and the rule for them, into words.
+
+use serde::Serialize;
+
+use super::facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
+use super::rules::{Action, Party, Rule, rule_for};
+use super::scan::path_in_sandbox;
+
+/// The meaning of a reason, and the advice on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The event, as a sentence without a full stop.
+    pub meaning: String,
+    /// The advice; absent if the facts say too little.
+    pub action: Option<Action>,
+    /// The party at fault.
+    pub fault: Option<Party>,
+    /// The repair.
+    pub mend: Option<String>,
+    /// The attributes of the job that may have the wrong value, the likeliest first.
+    pub attributes: &'static [&'static str],
+    /// The checks that a look can make.
+    pub look: Option<String>,
+}
+
+/// Explains `facts`.
+pub fn explain(facts: &ReasonFacts) -> Explanation {
+    let rule = rule_for(facts);
+    let filled = |words: &str| fill(words, facts);
+    let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
+    Explanation {
+        meaning: meaning(facts),
+        action: rule.map(|rule| rule.action),
+        fault: rule.map(|rule| rule.fault),
+        mend: rule.map(|rule| filled(rule.mend)),
+        attributes: rule.map_or(&[], |rule| rule.attribute),
+        look: rule.and_then(look),
+    }
+}
+
+/// Fills in what the reason names.
+fn fill(words: &str, facts: &ReasonFacts) -> String {
+    let name = shown_name(facts).unwrap_or("it");
+    // No text is filled in twice: a name may have braces.
+    words.replacen("{name}", name, 1)
+}
+
+/// Returns the name that the reason gives; of a file in a sandbox, only its path there.
+fn shown_name(facts: &ReasonFacts) -> Option<&str> {
+    let name = facts.name.as_deref()?;
+    Some(match facts.thing {
+        Thing::SandboxFile | Thing::Program => path_in_sandbox(name),
+        _ => name,
+    })
+}
+
+/// States what happened.
+fn meaning(facts: &ReasonFacts) -> String {
+    let known = limit_words(facts)
+        .or_else(|| purpose_words(facts))
+        .or_else(|| failure_words(facts));
+    if let Some(words) = known {
+        return words;
+    }
+    let task = format!("{} could not {}", actor(facts), task_words(facts));
+    match outcome_words(facts) {
+        Some(how) => format!("{task}: {how}"),
+        None => task,
+    }
+}
+
+/// States a limit that was passed, with its numbers.
+fn limit_words(facts: &ReasonFacts) -> Option<String> {
+    let what = match facts.thing {
+        Thing::Memory => "memory",
+        Thing::Disk => "disk",
+        Thing::Cpus => "CPU time",
+        Thing::Time => "time",
+        Thing::Starts => "starts",
+        Thing::TransferSize => "data in its transfers",
+        Thing::ProgramEnd => {
+            let how = facts.number.map_or(String::new(), |number| {
+                format!(": {}", number_words(number))
+            });
+            return Some(format!(
+                "the program failed, and a policy holds the job for it{how}"
+            ));
+        }
+        Thing::Expression if facts.outcome == Outcome::Exceeded => {
+            return Some(format!(
+                "a policy holds the job, because this became true: {}",
+                facts.name.as_deref().unwrap_or(&facts.message)
+            ));
+        }
+        _ => return None,
+    };
+    let mut words = if facts.outcome == Outcome::Wasted {
+        format!("the job uses far less {what} than it requested or than is expected")
+    } else {
+        format!("the job used more {what} than it may")
+    };
+    let amounts = [("limit", facts.limit), ("use", facts.used)];
+    let amounts: Vec<String> = amounts
+        .iter()
+        .filter_map(|(name, amount)| Some(format!("{name} {}", amount_words((*amount)?))))
+        .collect();
+    if !amounts.is_empty() {
+        words.push_str(&format!(" ({})", amounts.join(", ")));
+    }
+    Some(words)
+}
+
+fn purpose_words(facts: &ReasonFacts) -> Option<String> {
+    match (facts.thing, facts.outcome) {
+        (Thing::Spool, _) => {
+            Some("its input files are still being sent to the access point".to_owned())
+        }
+        (_, Outcome::Intended) => Some(match &facts.name {
+            Some(user) => format!("{user} holds the job on purpose"),
+            None => "the job is held on purpose".to_owned(),
+        }),
+        _ => None,
+    }
+}
+
+/// States that a script or a part of HTCondor failed, which says more itself.
+fn failure_words(facts: &ReasonFacts) -> Option<String> {
+    let what = match facts.thing {
+        Thing::Hook => "a script of the site failed",
+        Thing::Script => "a script of the job failed",
+        Thing::Checkpoint => "the checkpoint failed",
+        Thing::OwnSoftware => "HTCondor itself failed",
+        Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
+        Thing::Schedule => "the start times cannot be met",
+        Thing::Unknown if facts.outcome == Outcome::Unknown => {
+            let message = &facts.message;
+            return Some(match message.as_str() {
+                "" | "Reason unspecified" => "the reason says nothing".to_owned(),
+                _ => format!("not understood: {message}"),
+            });
+        }
+        _ => return None,
+    };
+    Some(match facts.message.as_str() {
+        "" => what.to_owned(),
+        message => format!("{what}: {message}"),
+    })
+}
+
+/// Formats an amount with its unit.
+fn amount_words(amount: Amount) -> String {
+    match amount {
+        Amount::Mib(mib) => format!("{mib} MB"),
+        Amount::Seconds(seconds) if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        Amount::Seconds(seconds) => format!("{seconds} s"),
+    }
+}
+
+/// Names who could not do it.
+fn actor(facts: &ReasonFacts) -> String {
+    let machine = facts.machine.as_deref();
+    match facts.side {
+        Side::AccessPoint => "the access point".to_owned(),
+        Side::ExecutionPoint => machine.map_or("the machine".to_owned(), |slot| {
+            format!("the machine {slot}")
+        }),
+        Side::Server if facts.thing == Thing::Object => "the transfer plug-in".to_owned(),
+        Side::Server => "the other system".to_owned(),
+        Side::Unknown => "HTCondor".to_owned(),
+    }
+}
+
+/// Names what could not be done, and with what.
+fn task_words(facts: &ReasonFacts) -> String {
+    let thing = match facts.operation {
+        Operation::CreateDirectory => "the directory",
+        _ => thing_words(facts.thing),
+    };
+    let named = match shown_name(facts) {
+        Some(name) => format!("{thing} {name}"),
+        None => thing.to_owned(),
+    };
+    let verb = match (facts.operation, facts.direction) {
+        (Operation::Read, _) => "read",
+        (Operation::Write, _) => "write",
+        (Operation::CreateDirectory, _) => "create",
+        (Operation::Open, _) => "open",
+        (Operation::Execute | Operation::Start, _) => "start",
+        (Operation::Pull, _) => "pull",
+        (Operation::Submit, _) => "submit the job to",
+        (Operation::Send, _) | (_, Some(Direction::Output)) => "send",
+        (Operation::Receive, _) | (_, Some(Direction::Input)) => "get",
+        (Operation::Evaluate, _) => "evaluate",
+        _ => "use",
+    };
+    format!("{verb} {named}")
+}
+
+fn thing_words(thing: Thing) -> &'static str {
+    match thing {
+        Thing::Unknown => "what the job needs",
+        Thing::File => "the file",
+        Thing::SandboxFile => "the job's file",
+        Thing::OutputName => "the output name",
+        Thing::StandardInput => "standard input",
+        Thing::StandardOutput => "standard output or error",
+        Thing::Program | Thing::InstalledProgram => "the program",
+        Thing::Interpreter => "the interpreter",
+        Thing::WorkingDirectory => "the initial working directory",
+        Thing::UserLog => "the job's log",
+        Thing::Object => "the data at",
+        Thing::Plugin => "the transfer plug-in",
+        Thing::Image => "the container image",
+        Thing::ContainerSoftware => "the container",
+        Thing::Credential => "the credential",
+        Thing::Hook => "a script of the site",
+        Thing::Script => "a script of the job",
+        Thing::Checkpoint => "the checkpoint",
+        Thing::Schedule => "the start times",
+        Thing::Account => "the user's account",
+        Thing::RemoteSystem | Thing::RemoteRequest => "another system",
+        Thing::OwnSoftware => "HTCondor's own software",
+        Thing::Memory
+        | Thing::Disk
+        | Thing::Cpus
+        | Thing::Time
+        | Thing::Starts
+        | Thing::TransferSize => "a resource",
+        Thing::ProgramEnd | Thing::Expression => "a policy's expression",
+        Thing::Decision | Thing::Spool => "the job",
+    }
+}
+
+/// States how it ended: by the message itself where it is short.
+fn outcome_words(facts: &ReasonFacts) -> Option<String> {
+    let words = match facts.outcome {
+        Outcome::Absent
+            if matches!(
+                facts.operation,
+                Operation::Write | Operation::CreateDirectory
+            ) =>
+        {
+            "the directory above it does not exist"
+        }
+        Outcome::Absent => "it does not exist",
+        Outcome::Denied => "permission is denied",
+        Outcome::Exists => "it exists already",
+        Outcome::Expired => "it has expired",
+        Outcome::WrongKind => "it is a directory where a file is needed, or the reverse",
+        Outcome::Invalid => "it is not valid",
+        Outcome::Full => "no space is left",
+        Outcome::Quota => "the disk quota is used up",
+        Outcome::ReadOnly => "the file system is read-only",
+        Outcome::MountLost => "the file system does not work",
+        Outcome::TimedOut => "no answer came in time",
+        Outcome::Disconnected => "the connection failed",
+        Outcome::Unresolved => "the host's name is not known",
+        Outcome::Busy => "it is busy",
+        Outcome::Unavailable => "the server fails",
+        Outcome::Corrupt => "the data are not what was sent",
+        Outcome::BadCertificate => "the certificate of the server is not accepted",
+        Outcome::WrongFormat => "it is not for this kind of machine",
+        Outcome::TooLarge => "it is too large or too long",
+        Outcome::NoMemory => "the machine has no memory left",
+        Outcome::Died => "it ended without a message",
+        Outcome::Failed => "it failed",
+        Outcome::Undefined => "it has no value",
+        Outcome::Exceeded => "a limit is passed",
+        Outcome::Unknown | Outcome::Wasted | Outcome::Intended => return None,
+    };
+    Some(match facts.number {
+        Some(number) => format!("{words} ({})", number_words(number)),
+        None => words.to_owned(),
+    })
+}
+
+fn number_words(number: Number) -> String {
+    match number {
+        Number::Errno(errno) => format!("errno {errno}"),
+        Number::Http(status) => format!("HTTP {status}"),
+        Number::Signal(signal) => format!("signal {signal}"),
+        Number::Exit(exit) => format!("exit code {exit}"),
+    }
+}

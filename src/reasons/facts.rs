@@ -1,0 +1,287 @@
+//! The facts that a hold reason states.
+
+use serde::Serialize;
+
+/// The part of HTCondor, the program or the person whose words the reason has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Speaker {
+    #[default]
+    Unknown,
+    Shadow,
+    Starter,
+    Schedd,
+    Gridmanager,
+    /// A transfer plug-in.
+    Plugin,
+    /// A policy of an access point or an execution point.
+    SitePolicy,
+    /// The job's own policy.
+    JobPolicy,
+    Person,
+    /// A script of the site that prepares or ends jobs.
+    Hook,
+}
+
+/// The direction of a transfer, as the job sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Direction {
+    Input,
+    Output,
+}
+
+/// The side on which something failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Side {
+    #[default]
+    Unknown,
+    AccessPoint,
+    ExecutionPoint,
+    Server,
+}
+
+/// The thing that an operation failed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Thing {
+    /// The reason does not say it.
+    #[default]
+    Unknown,
+    /// A file or a directory that is no other thing here.
+    File,
+    /// A file in the directory that the job had on a machine.
+    SandboxFile,
+    /// The place that output is renamed to.
+    OutputName,
+    /// Standard input.
+    StandardInput,
+    /// Standard output or standard error.
+    StandardOutput,
+    /// The program of the job.
+    Program,
+    /// A program that is not sent with the job: it is installed on the machine, or on a file system that
+    /// machines share.
+    InstalledProgram,
+    /// The program that the first line of a script names.
+    Interpreter,
+    /// The directory that the job starts in.
+    WorkingDirectory,
+    /// The job's event log.
+    UserLog,
+    /// The data behind an address.
+    Object,
+    /// A transfer plug-in.
+    Plugin,
+    /// A container image.
+    Image,
+    /// The software that runs containers.
+    ContainerSoftware,
+    /// A proxy, a token, or another credential.
+    Credential,
+    /// The memory that the job uses.
+    Memory,
+    /// The disk space that the job uses.
+    Disk,
+    /// The CPUs that the job uses.
+    Cpus,
+    /// The time that the job takes.
+    Time,
+    /// The number of times that the job was started.
+    Starts,
+    /// The size of the files to transfer.
+    TransferSize,
+    /// The way in which the job's program ended.
+    ProgramEnd,
+    /// An expression of a policy.
+    Expression,
+    /// The decision of a person.
+    Decision,
+    /// The job's files, which wait to be sent to the access point.
+    Spool,
+    /// A script of the site.
+    Hook,
+    /// A script of the job that runs before or after its program.
+    Script,
+    /// A checkpoint of the job.
+    Checkpoint,
+    /// The start times of the job.
+    Schedule,
+    /// The user's account.
+    Account,
+    /// Another batch system, or a service for jobs elsewhere.
+    RemoteSystem,
+    /// The request of the job to another batch system.
+    RemoteRequest,
+    /// HTCondor's own software.
+    OwnSoftware,
+}
+
+/// The operation that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operation {
+    #[default]
+    Unknown,
+    Read,
+    Write,
+    CreateDirectory,
+    Open,
+    Execute,
+    Receive,
+    Send,
+    Pull,
+    Start,
+    Authenticate,
+    Submit,
+    Evaluate,
+    /// Using more or less of something than is allowed.
+    Use,
+    Hold,
+}
+
+/// The way in which an operation ended, from a number or from words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The reason does not say it.
+    #[default]
+    Unknown,
+    /// It does not exist.
+    Absent,
+    /// It is not allowed.
+    Denied,
+    /// It is there already.
+    Exists,
+    /// Something that was valid is not any more.
+    Expired,
+    /// A directory stands where a file is needed, or the reverse, or a link leads nowhere.
+    WrongKind,
+    /// It has no meaning, or is not supported.
+    Invalid,
+    /// No space is left.
+    Full,
+    /// The user may not store more.
+    Quota,
+    /// Nothing can be written there.
+    ReadOnly,
+    /// A disk or a mounted file system does not work.
+    MountLost,
+    /// No answer came in time.
+    TimedOut,
+    /// No connection, or it broke.
+    Disconnected,
+    /// The host's name is not known.
+    Unresolved,
+    /// It is busy, or asks to wait.
+    Busy,
+    /// The server fails.
+    Unavailable,
+    /// The data are not what was sent.
+    Corrupt,
+    /// The certificate of a server is not accepted.
+    BadCertificate,
+    /// The file is for another kind of machine, or is no program.
+    WrongFormat,
+    /// It is larger or longer than is possible.
+    TooLarge,
+    /// The machine has no memory left.
+    NoMemory,
+    /// A limit was passed.
+    Exceeded,
+    /// Far less was used than was requested.
+    Wasted,
+    /// It ended by a signal or without a word.
+    Died,
+    /// It ended with an error that is not known here.
+    Failed,
+    /// An expression has no value.
+    Undefined,
+    /// Nothing failed: it is so on purpose.
+    Intended,
+}
+
+impl Outcome {
+    /// Returns true if the operation may succeed later although nobody repairs anything.
+    pub fn passes(self) -> bool {
+        matches!(
+            self,
+            Outcome::TimedOut
+                | Outcome::Disconnected
+                | Outcome::Unresolved
+                | Outcome::Busy
+                | Outcome::Unavailable
+                | Outcome::Corrupt
+                | Outcome::BadCertificate
+                | Outcome::MountLost
+        )
+    }
+}
+
+/// The number with which an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Number {
+    /// A Unix error.
+    Errno(i32),
+    /// A status of HTTP.
+    Http(i32),
+    /// A signal that ended a process.
+    Signal(i32),
+    /// The exit code of a process.
+    Exit(i32),
+}
+
+/// An amount of something, in one unit per kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// Memory or disk, MiB.
+    Mib(u64),
+    /// A time, s.
+    Seconds(u64),
+}
+
+impl Amount {
+    /// Returns the amount in MiB; `None` for a time.
+    pub fn mib(self) -> Option<u64> {
+        match self {
+            Amount::Mib(mib) => Some(mib),
+            Amount::Seconds(_) => None,
+        }
+    }
+}
+
+/// The statements of a hold reason. A part that was not understood is `Unknown` or absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ReasonFacts {
+    /// The speaker of the reason.
+    pub speaker: Speaker,
+    /// The direction of the transfer that failed.
+    pub direction: Option<Direction>,
+    /// The side on which it failed.
+    pub side: Side,
+    /// The thing that failed.
+    pub thing: Thing,
+    /// The operation that failed.
+    pub operation: Operation,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The number with which it ended.
+    pub number: Option<Number>,
+    /// The path, address, image, host or person that the reason names.
+    pub name: Option<String>,
+    /// The slot or the machine that the reason names.
+    pub machine: Option<String>,
+    /// The limit that was passed.
+    pub limit: Option<Amount>,
+    /// The amount that was used.
+    pub used: Option<Amount>,
+    /// The innermost message, as it was written.
+    pub message: String,
+}

@@ -1,0 +1,26 @@
+//! A hold reason before its parts are read.
+
+use super::facts::Speaker;
+use super::heads::Head;
+use super::scan::Scan;
+
+/// A reason, with what was read of it before its parts are.
+pub(super) struct ReasonInput<'a> {
+    pub(super) head: Head<'a>,
+    /// The text without its head.
+    pub(super) scan: Scan<'a>,
+    pub(super) code: Option<i32>,
+    pub(super) subcode: Option<i32>,
+}
+
+impl ReasonInput<'_> {
+    /// Returns who speaks, by the code if the text does not say it.
+    pub(super) fn speaker(&self) -> Speaker {
+        match (self.head.speaker, self.code) {
+            (_, Some(3)) => Speaker::JobPolicy,
+            (_, Some(21 | 26)) => Speaker::SitePolicy,
+            (Speaker::Unknown, Some(0)) => Speaker::Gridmanager,
+            (speaker, _) => speaker,
+        }
+    }
+}

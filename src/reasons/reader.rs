@@ -1,0 +1,555 @@
+//! Reads a hold reason as facts: each reader knows one part of the language, and the first that finds its
+//! part answers.
+
+use super::facts::{Amount, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+use super::heads::{innermost, read_head};
+use super::input::ReasonInput;
+use super::outcomes::{of_errno, read_outcome};
+use super::policies::{read_expression, read_limit, read_program_end};
+use super::quantities::read_time_limit;
+use super::scan::{
+    Scan, is_in_sandbox, is_installed, leading_name, leading_number, leading_word, without_paths,
+};
+use super::transfers::{outcome_after, read_size_limit, read_transfer};
+
+/// Longest part of a reason that is read, in bytes. HTCondor's own are shorter.
+const MAX_BYTES: usize = 16 << 10;
+
+/// Readers of single parts, in the order in which they are asked.
+const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
+    read_purpose,
+    read_transfer,
+    read_sizes_at_submission,
+    read_expression,
+    read_hook,
+    read_program_start,
+    read_standard_stream,
+    read_directory,
+    read_container,
+    read_credential,
+    read_schedule,
+    read_remote_system,
+    read_limit,
+    read_program_end,
+    read_own_software,
+];
+
+/// Reads the reason of a hold. `codes` are its code and subcode, if they are known: the text says more.
+/// Takes time in proportion to the text.
+pub fn read_reason(reason: &str, codes: Option<(i32, i32)>) -> ReasonFacts {
+    let text = clean(reason);
+    let head = read_head(&text);
+    let input = ReasonInput {
+        scan: Scan::new(head.rest),
+        head,
+        code: codes.map(|(code, _)| code),
+        subcode: codes.map(|(_, subcode)| subcode),
+    };
+    let read = READERS.iter().find_map(|read| read(&input));
+    complete(read.unwrap_or_default(), &input)
+}
+
+/// Returns `reason` on one line, without control characters, and not too long.
+fn clean(reason: &str) -> String {
+    let mut end = reason.len().min(MAX_BYTES);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    let one_line: String = reason[..end]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    one_line.trim().trim_matches('"').to_owned()
+}
+
+/// Adds what the head and the codes say to the facts of the message.
+fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
+    if facts.speaker == Speaker::Unknown {
+        facts.speaker = input.speaker();
+    }
+    if facts.side == Side::Unknown {
+        facts.side = input.head.side;
+    }
+    facts.direction = facts.direction.or(input.head.direction);
+    facts.machine = input.head.machine.map(str::to_owned);
+    if facts.message.is_empty() {
+        facts.message = innermost(input.head.rest);
+    }
+    // A subcode is a Unix error only with these codes, and only if the text names no number.
+    let is_errno_code = matches!(input.code, Some(6..=10 | 12..=14));
+    let may_be_errno = |subcode: &i32| (1..256).contains(subcode);
+    if facts.outcome == Outcome::Unknown
+        && is_errno_code
+        && facts.thing != Thing::Plugin
+        && let Some(errno) = input.subcode.filter(may_be_errno)
+    {
+        facts.outcome = of_errno(errno);
+        facts.number = Some(Number::Errno(errno));
+    }
+    facts
+}
+
+/// Reads that a person or HTCondor itself holds the job on purpose.
+fn read_purpose(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let by_user = scan.after_last("(by user ").and_then(leading_word);
+    let thing = match input.code {
+        Some(16) => Thing::Spool,
+        Some(1 | 15) => Thing::Decision,
+        Some(code) if code != 0 => return None,
+        _ if scan.has("spooling input") => Thing::Spool,
+        _ if by_user.is_some()
+            || scan.has_any(&["via condor_hold", "submitted on hold", "python-initiated"]) =>
+        {
+            Thing::Decision
+        }
+        _ => return None,
+    };
+    Some(ReasonFacts {
+        speaker: Speaker::Person,
+        thing,
+        operation: Operation::Hold,
+        outcome: Outcome::Intended,
+        name: by_user.map(str::to_owned),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads a limit on the size of all files.
+fn read_sizes_at_submission(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    if !scan.has_any(&[
+        "max_transfer_input_mb",
+        "transferinputsizemb",
+        "load bytes exceeded",
+    ]) {
+        return None;
+    }
+    let number = |text: Option<&str>| leading_number(text?);
+    let amount = |number: i64| u64::try_from(number).ok().map(Amount::Mib);
+    let mut facts = read_size_limit(scan);
+    facts.used = facts
+        .used
+        .or(number(scan.after("transferinputsizemb")).and_then(amount));
+    facts.limit = facts
+        .limit
+        .or(number(scan.after("max_transfer_input_mb")).and_then(amount));
+    Some(facts)
+}
+
+/// Reads that the program could not be started.
+fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    if let Some(facts) = read_program_file(scan) {
+        return Some(facts);
+    }
+    let program = scan.name_after("failed to execute ")?;
+    // Arguments of the job follow, and may have any words: the error is in the last bracket.
+    let end = ["(errno=", "(errno "]
+        .iter()
+        .filter_map(|word| scan.lower().rfind(word))
+        .max();
+    let error = Scan::new(end.and_then(|at| scan.text.get(at..)).unwrap_or_default());
+    let (outcome, number) = read_outcome(&error);
+    let mut facts = ReasonFacts {
+        thing: if is_installed(program) || program.starts_with('/') && !is_in_sandbox(program) {
+            Thing::InstalledProgram
+        } else {
+            Thing::Program
+        },
+        operation: Operation::Execute,
+        outcome,
+        number,
+        name: Some(program.to_owned()),
+        side: Side::ExecutionPoint,
+        ..ReasonFacts::default()
+    };
+    if let Some(interpreter) = scan.after("invalid interpreter ").and_then(leading_name) {
+        facts.thing = Thing::Interpreter;
+        facts.name = Some(interpreter.to_owned());
+    } else if let Some(directory) = scan.name_after("initial working directory ") {
+        facts.thing = Thing::WorkingDirectory;
+        facts.name = Some(directory.to_owned());
+    } else if scan.has("glexec") {
+        facts.thing = Thing::OwnSoftware;
+        facts.outcome = Outcome::Failed;
+    } else if outcome == Outcome::NoMemory && scan.has("oom") {
+        facts.thing = Thing::Memory;
+    }
+    Some(facts)
+}
+
+/// Reads a program that the access point itself cannot find.
+fn read_program_file(scan: &Scan<'_>) -> Option<ReasonFacts> {
+    if !scan.has_any(&[
+        "missing or not executable",
+        "is not executable",
+        "executable unknown",
+    ]) {
+        return None;
+    }
+    Some(ReasonFacts {
+        side: Side::AccessPoint,
+        thing: Thing::Program,
+        operation: Operation::Execute,
+        outcome: Outcome::Denied,
+        name: scan
+            .name_after("file ")
+            .map(|name| name.split("' is").next().unwrap_or(name).to_owned()),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads that standard input, output or error could not be opened or written.
+fn read_standard_stream(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_input = scan.has_any(&["as standard input", "input stream"]);
+    let is_output = scan.has_any(&[
+        "as standard output",
+        "as standard error",
+        "output stream",
+        "streamhandler",
+    ]);
+    if !is_input && !is_output {
+        return None;
+    }
+    let name = scan.name_after("failed to open ").or_else(|| {
+        scan.after("bytes to ")
+            .and_then(|rest| rest.split(" failed").next())
+    });
+    let (outcome, number) = match name {
+        Some(name) => outcome_after(scan, name),
+        None => (Outcome::Unknown, None),
+    };
+    let is_stream = scan.has("stream");
+    Some(ReasonFacts {
+        thing: if is_input {
+            Thing::StandardInput
+        } else {
+            Thing::StandardOutput
+        },
+        operation: if scan.has("write of") {
+            Operation::Write
+        } else {
+            Operation::Open
+        },
+        side: if is_stream {
+            Side::AccessPoint
+        } else {
+            input.head.side
+        },
+        outcome,
+        number,
+        name: name.map(str::to_owned),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads that the directory of the job or its event log could not be used.
+fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let (thing, words) = if scan.has("initial working directory") {
+        (Thing::WorkingDirectory, "initial working directory ")
+    } else if scan.has("initialize user log") {
+        (Thing::UserLog, "user log to ")
+    } else {
+        return None;
+    };
+    let name = scan.name_after(words);
+    let (outcome, number) = name.map_or((Outcome::Unknown, None), |name| outcome_after(scan, name));
+    Some(ReasonFacts {
+        side: if input.head.side == Side::Unknown {
+            Side::AccessPoint
+        } else {
+            input.head.side
+        },
+        thing,
+        operation: Operation::Open,
+        outcome,
+        number,
+        name: name.map(str::to_owned),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Words of faults of the software that runs containers, and not of an image.
+const CONTAINER_SOFTWARE: &[&str] = &[
+    "docker daemon",
+    "cpus are not available",
+    "container name",
+    "mount config",
+    "bind source",
+    "shim task",
+    "cgroup",
+    "unable to launch container",
+    "cannot start container",
+    "no space left",
+    "failed to create scratch",
+    "oci runtime",
+];
+
+/// Reads that a container could not be started.
+fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_about = scan.has_any(&[
+        "cannot pull image",
+        "response from daemon",
+        "running docker job",
+        "singularity test",
+        "apptainer test",
+        "container test",
+        "docker:",
+        "launch container",
+        "start container",
+        "image architecture",
+        "invalid reference format",
+        "docker_pat",
+        "docker cred",
+        "docker pat",
+        "docker daemon",
+    ]);
+    if !is_about {
+        return None;
+    }
+    if scan.has_any(&["docker_pat", "docker cred", "docker pat"]) {
+        return Some(ReasonFacts {
+            thing: Thing::Credential,
+            operation: Operation::Pull,
+            side: Side::AccessPoint,
+            outcome: Outcome::Absent,
+            ..ReasonFacts::default()
+        });
+    }
+    let pulled = scan.after("cannot pull image ").and_then(leading_word);
+    // Words in the name of an image mean nothing.
+    let said = pulled.map(|image| scan.text.replace(image, "_"));
+    let words = without_paths(said.as_deref().unwrap_or(scan.text));
+    let words = Scan::new(&words);
+    let (mut outcome, number) = read_outcome(&words);
+    let program = scan.name_after("exec: ").filter(|_| {
+        matches!(
+            outcome,
+            Outcome::Absent | Outcome::Denied | Outcome::WrongFormat
+        )
+    });
+    let (thing, operation) = match (program, pulled) {
+        (Some(_), _) => (Thing::Program, Operation::Start),
+        _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
+        (_, Some(_)) => (Thing::Image, Operation::Pull),
+        _ => (Thing::Image, Operation::Start),
+    };
+    if scan.has("requested cpus") {
+        outcome = Outcome::Busy;
+    }
+    let image = || {
+        scan.after("image ")
+            .and_then(leading_word)
+            .or_else(|| scan.name_after("open image "))
+    };
+    Some(ReasonFacts {
+        side: Side::ExecutionPoint,
+        thing,
+        operation,
+        outcome,
+        number,
+        name: program
+            .or(pulled)
+            .or_else(|| image().filter(|_| thing == Thing::Image))
+            .map(str::to_owned),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads that a script of the site or of the job, or a checkpoint failed.
+fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let thing = if scan.has("hook_") {
+        Thing::Hook
+    } else if scan.has_any(&["pre script failed", "post script failed"]) {
+        Thing::Script
+    } else if scan.has_any(&["checkpoint signal", "upload checkpoint"]) {
+        Thing::Checkpoint
+    } else {
+        return None;
+    };
+    let (_, number) = read_outcome(scan);
+    let is_upload = scan.has("upload checkpoint");
+    Some(ReasonFacts {
+        speaker: if thing == Thing::Hook {
+            Speaker::Hook
+        } else {
+            input.speaker()
+        },
+        side: if scan.has("hook_shadow") {
+            Side::AccessPoint
+        } else {
+            Side::ExecutionPoint
+        },
+        thing,
+        operation: if is_upload {
+            Operation::Send
+        } else {
+            Operation::Execute
+        },
+        outcome: Outcome::Failed,
+        number,
+        name: scan
+            .after_last("): ")
+            .filter(|_| thing == Thing::Hook)
+            .map(str::to_owned),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads that a proxy, a token or another credential is missing or refused.
+fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_about = scan.has_any(&[
+        "proxy",
+        "token",
+        "credential",
+        "kerberos",
+        "keytab",
+        "access key",
+        "key file not defined",
+        "authenticate",
+    ]);
+    let is_certificate_of_server = scan.has_any(&["ssl certificate", "x509:"]);
+    if !is_about || is_certificate_of_server {
+        return None;
+    }
+    let (outcome, number) = read_outcome(scan);
+    Some(ReasonFacts {
+        thing: Thing::Credential,
+        operation: Operation::Authenticate,
+        outcome: if outcome == Outcome::Unknown {
+            Outcome::Absent
+        } else {
+            outcome
+        },
+        number,
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads that a job cannot start at the times that it asks for, or for its account.
+fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let (thing, outcome) = if scan.has_any(&["deferred execution time", "cron schedule"]) {
+        (Thing::Schedule, Outcome::Invalid)
+    } else if scan.has_any(&["unable to switch to user"]) {
+        (Thing::Account, Outcome::Denied)
+    } else if scan.has("primary") && scan.has("group") {
+        (Thing::Account, Outcome::Invalid)
+    } else {
+        return None;
+    };
+    Some(ReasonFacts {
+        thing,
+        outcome,
+        name: scan
+            .after("user: ")
+            .and_then(leading_word)
+            .map(str::to_owned),
+        message: scan.text.to_owned(),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Words of the parts of HTCondor that send jobs to other systems.
+const REMOTE_WORDS: &[&str] = &[
+    "attempts to submit failed",
+    "submission command failed",
+    "submission script",
+    "batch queue",
+    "gahp",
+    "gridmanager",
+    "remote schedd",
+    "schedd ",
+    "globus",
+    "gram server",
+    "gridresource",
+    "stage-in failed",
+    "stage-out failed",
+    "arc job",
+    "lrms",
+    "instance",
+    "no matching routes",
+    "held remotely",
+    "job cancel did not succeed",
+    "universe",
+];
+
+/// Reads that another batch system, or a service for jobs elsewhere, did not take or lost the job.
+fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_remote_code = matches!(input.code, Some(2 | 37..=42));
+    if !is_remote_code && !scan.has_any(REMOTE_WORDS) {
+        return None;
+    }
+    // The batch system's own words are in `(stderr:...)`.
+    let words = scan
+        .after_last("stderr:")
+        .filter(|rest| rest.len() > 2)
+        .unwrap_or(scan.text);
+    let own = Scan::new(words);
+    let is_own_request = own.has_any(&[
+        "account/partition",
+        "invalid account",
+        "invalid job universe",
+        "not of type",
+        "invalid qos",
+        "invalid partition",
+        "unknown queue",
+        "vmgahp",
+    ]);
+    let is_time = own.has_any(&["wall time", "walltime"]);
+    let (mut outcome, number) = read_outcome(&own);
+    if is_time {
+        outcome = Outcome::Exceeded;
+    }
+    Some(ReasonFacts {
+        thing: match (is_time, is_own_request) {
+            (true, _) => Thing::Time,
+            (_, true) => Thing::RemoteRequest,
+            _ => Thing::RemoteSystem,
+        },
+        operation: if is_time {
+            Operation::Use
+        } else {
+            Operation::Submit
+        },
+        side: Side::Server,
+        outcome,
+        number,
+        limit: is_time.then(|| read_time_limit(&own)).flatten(),
+        message: words.trim_end_matches([')', '-', ' ']).to_owned(),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads faults of HTCondor's own software.
+fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_own = scan.has_any(&[
+        "acknowledgment missing attribute",
+        "message missing attribute",
+        "internal error",
+        "glexec",
+        "changing sandbox ownership",
+        "no condor_shadow installed",
+        "procd",
+    ]);
+    if !is_own {
+        return None;
+    }
+    Some(ReasonFacts {
+        thing: Thing::OwnSoftware,
+        outcome: if scan.has("installed") {
+            Outcome::Absent
+        } else {
+            Outcome::Failed
+        },
+        ..ReasonFacts::default()
+    })
+}

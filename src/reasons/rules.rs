@@ -1,0 +1,310 @@
+//! The table of rules over facts: what to do about a held job, by what its reason states.
+//!
+//! The first rule that fits the facts answers, so that a rule for a special case stands above the general
+//! one. An empty list fits anything. To add a rule, add a row, and a reason to the test in
+//! `catalogue.rs` that it is for. `{name}`, `{limit}` and `{used}` stand for what the reason names.
+
+use serde::Serialize;
+
+use super::facts::{Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+
+/// Advice on a held job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Repair something, then release.
+    Fix,
+    /// Release later: nothing has to be repaired.
+    Later,
+    /// Release one of the jobs, since another machine or another moment may do.
+    TryOne,
+    /// Leave it held.
+    Leave,
+}
+
+/// The party at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Party {
+    User,
+    Machine,
+    Site,
+    Server,
+    /// The user, unless it is the machine: a run on another one tells.
+    UserOrMachine,
+    Nobody,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The speaker.
+    pub speaker: &'static [Speaker],
+    /// The thing that failed.
+    pub thing: &'static [Thing],
+    /// The operation that failed.
+    pub operation: &'static [Operation],
+    /// The side that failed.
+    pub side: &'static [Side],
+    /// The outcome.
+    pub outcome: &'static [Outcome],
+    /// The advice.
+    pub action: Action,
+    /// The party at fault.
+    pub fault: Party,
+    /// The attributes of the job that may have the wrong value, the likeliest first.
+    pub attribute: &'static [&'static str],
+    /// The repair, as the end of a sentence.
+    pub mend: &'static str,
+    /// The checks that a look can make; empty if nothing.
+    pub look: &'static str,
+}
+
+impl Rule {
+    /// Returns true if the rule is for `facts`.
+    fn fits(&self, facts: &ReasonFacts) -> bool {
+        fn has<T: PartialEq>(list: &[T], value: &T) -> bool {
+            list.is_empty() || list.contains(value)
+        }
+        has(self.speaker, &facts.speaker)
+            && has(self.thing, &facts.thing)
+            && has(self.operation, &facts.operation)
+            && has(self.side, &facts.side)
+            && has(self.outcome, &facts.outcome)
+    }
+}
+
+/// Returns the rule for `facts`; `None` if they say too little.
+pub fn rule_for(facts: &ReasonFacts) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.fits(facts))
+}
+
+use Action::{Fix, Later, Leave, TryOne};
+use Operation::{CreateDirectory, Pull, Read, Send, Write};
+use Outcome::{
+    Absent, BadCertificate, Busy, Corrupt, Denied, Died, Disconnected, Exceeded, Exists, Expired,
+    Failed, Full, Intended, Invalid, MountLost, NoMemory, Quota, ReadOnly, TimedOut, TooLarge,
+    Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
+};
+use Party::{Machine, Nobody, Server, Site, User, UserOrMachine};
+
+const ANY: Rule = Rule {
+    speaker: &[],
+    thing: &[],
+    operation: &[],
+    side: &[],
+    outcome: &[],
+    action: TryOne,
+    fault: Nobody,
+    attribute: &[],
+    mend: "",
+    look: "",
+};
+
+/// Outcomes that pass by themselves, on a server or a network.
+const PASSING: &[Outcome] = &[
+    TimedOut,
+    Disconnected,
+    Unresolved,
+    Busy,
+    Unavailable,
+    Corrupt,
+    MountLost,
+    Full,
+    ReadOnly,
+];
+
+/// Outcomes of a machine whose disk or file system fails.
+const DISK: &[Outcome] = &[Full, ReadOnly, MountLost, Quota, TimedOut, Busy, NoMemory];
+
+/// Attributes that name where output goes.
+const OUTPUT: &[&str] = &["Out", "Err", "TransferOutputRemaps", "Iwd"];
+
+const AP: &[Side] = &[Side::AccessPoint];
+const EP: &[Side] = &[Side::ExecutionPoint];
+
+/// The rules.
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    // On purpose.
+    Rule { thing: &[Thing::Spool], action: Leave, fault: Nobody,
+        mend: "HTCondor releases it when its files have arrived; if the client died, remove it and submit again", ..ANY },
+    Rule { thing: &[Thing::Checkpoint], outcome: &[Intended], action: Leave, fault: Nobody,
+        mend: "the job's own policy releases it", look: "PeriodicRelease of the job", ..ANY },
+    Rule { outcome: &[Intended], action: Leave, fault: Nobody, mend: "release it once that reason is gone", ..ANY },
+
+    // Memory, disk, CPUs, time and starts.
+    Rule { thing: &[Thing::Memory, Thing::Disk, Thing::Cpus], outcome: &[Wasted], action: Fix, fault: User, attribute: &["RequestMemory"],
+        mend: "lower the request to what it uses; do not raise it", look: "its usage and its request", ..ANY },
+    Rule { thing: &[Thing::Memory], action: Fix, fault: User, attribute: &["RequestMemory"],
+        mend: "raise RequestMemory above the larger of limit and use", look: "MemoryUsage and RequestMemory", ..ANY },
+    Rule { thing: &[Thing::Disk], action: Fix, fault: User, attribute: &["RequestDisk"],
+        mend: "raise RequestDisk", look: "DiskUsage and RequestDisk", ..ANY },
+    Rule { thing: &[Thing::Cpus], action: Fix, fault: User, attribute: &["RequestCpus"],
+        mend: "raise RequestCpus, or limit its threads", look: "CpusUsage and RequestCpus", ..ANY },
+    Rule { thing: &[Thing::Time], outcome: &[Wasted], action: TryOne, fault: Site,
+        mend: "it ended sooner than its site allows: try one, and ask the site", ..ANY },
+    Rule { thing: &[Thing::Time], action: Fix, fault: User, attribute: &["AllowedJobDuration", "AllowedExecuteDuration", "MaxWallTime"],
+        mend: "released unchanged it reaches the limit again: split the work, checkpoint it or ask for more time; remove it if none of these is possible",
+        look: "the time it has run, and its limit", ..ANY },
+    Rule { thing: &[Thing::Starts], action: Fix, fault: User, attribute: &["PeriodicHold"],
+        mend: "no release resets the count: find why it ended before, then remove it and submit it again", look: "NumJobStarts, NumShadowStarts and the events before", ..ANY },
+    Rule { thing: &[Thing::TransferSize], action: Fix, fault: User, attribute: &["MaxTransferInputMB", "MaxTransferOutputMB", "TransferInput"],
+        mend: "its files are larger than the limit: move large files another way, or raise the limit if the site allows it", look: "the sizes of its files", ..ANY },
+
+    // Credentials.
+    Rule { thing: &[Thing::Credential], operation: &[Pull], action: TryOne, fault: Site, attribute: &["DockerSendCredentials"],
+        mend: "the access point cannot send the credential for the image: ask its administrators, or do without it", ..ANY },
+    Rule { thing: &[Thing::Credential], operation: &[Read], outcome: &[MountLost, TimedOut], action: Later, fault: Site,
+        mend: "release it once the file system answers again", look: "whether {name} can be read", ..ANY },
+    Rule { thing: &[Thing::Credential], outcome: &[TimedOut, Disconnected, Unavailable, Busy], action: Later, fault: Server,
+        mend: "release it once the service answers again", ..ANY },
+    Rule { thing: &[Thing::Credential], action: Fix, fault: User, attribute: &["x509userproxy", "OAuthServicesNeeded"],
+        mend: "renew the credential (the proxy or the token), in a directory that the access point sees, then release", look: "whether it is there, and until when it is good", ..ANY },
+
+    // Files that a daemon reads or writes.
+    Rule { thing: &[Thing::OutputName], action: Fix, fault: User, attribute: &["TransferOutputRemaps", "TransferInput", "TransferOutput"],
+        mend: "correct the name {name}", ..ANY },
+    Rule { thing: &[Thing::SandboxFile], operation: &[Read], outcome: &[Absent], action: TryOne, fault: UserOrMachine, attribute: &["TransferOutput"],
+        mend: "the program did not write this output file, or its directory on the machine is gone: read its standard output and error, and correct transfer_output_files if another run lacks it, too",
+        look: "Out and Err of the job", ..ANY },
+    Rule { thing: &[Thing::SandboxFile], operation: &[Read], outcome: &[Denied, WrongKind, Invalid], action: Fix, fault: User, attribute: &["TransferOutput"],
+        mend: "the program left an output file that cannot be sent back: make it a plain readable file with the right permission", look: "Out and Err of the job", ..ANY },
+    Rule { thing: &[Thing::SandboxFile], operation: &[Write, CreateDirectory], outcome: &[Full, Quota], action: TryOne, fault: Machine, attribute: &["RequestDisk"],
+        mend: "another machine may have room; raise RequestDisk if its files are larger than it requests", look: "the size of its input", ..ANY },
+    Rule { thing: &[Thing::SandboxFile], action: TryOne, fault: Machine, attribute: &["Requirements"],
+        mend: "the machine lost the job's directory or cannot use it: another one may work", ..ANY },
+    Rule { thing: &[Thing::File, Thing::Image], operation: &[Read], side: AP, outcome: &[Absent, WrongKind, Invalid, Exists], action: Fix, fault: User,
+        attribute: &["TransferInput", "Cmd", "In", "ContainerImage"], mend: "put {name} back on the access point, or correct its path", look: "whether {name} is there", ..ANY },
+    Rule { thing: &[Thing::File, Thing::Image], operation: &[Read], side: AP, outcome: &[Denied, Expired], action: Fix, fault: User,
+        attribute: &["TransferInput"], mend: "make {name} readable for its owner (permission, or the token of /afs)", look: "whether its owner may read {name}", ..ANY },
+    Rule { thing: &[Thing::File], operation: &[Write, CreateDirectory], side: AP, outcome: &[Absent, WrongKind, Exists, Invalid], action: Fix, fault: User, attribute: OUTPUT,
+        mend: "its output cannot be written: create the directory of {name}, or correct the path", look: "the directory of {name}", ..ANY },
+    Rule { thing: &[Thing::File], operation: &[Write, CreateDirectory], side: AP, outcome: &[Denied, Expired], action: Fix, fault: User, attribute: OUTPUT,
+        mend: "its output cannot be written: make the directory of {name} writable for its owner (permission, or the token of /afs)", look: "whether its owner may write {name}", ..ANY },
+    Rule { thing: &[Thing::File], operation: &[Write, CreateDirectory], side: AP, outcome: &[Quota, TooLarge], action: Fix, fault: User, attribute: OUTPUT,
+        mend: "the disk quota is used up where {name} goes: remove files or ask for a larger quota", ..ANY },
+    Rule { thing: &[Thing::File, Thing::Image], side: AP, outcome: PASSING, action: Later, fault: Site,
+        mend: "release it once the file system of the access point works and has room", look: "whether {name} answers", ..ANY },
+
+    // Transfer plug-ins.
+    Rule { thing: &[Thing::Plugin], outcome: &[Absent], action: TryOne, fault: UserOrMachine, attribute: &["TransferInput", "Requirements"],
+        mend: "the machine has no plug-in for {name}: correct the address if it is mistyped, or require machines that have it", ..ANY },
+    Rule { thing: &[Thing::Plugin], outcome: &[Denied], action: Fix, fault: User, attribute: &["TransferPlugins"],
+        mend: "the site does not allow a plug-in of the job: use one of its own", ..ANY },
+    Rule { thing: &[Thing::Plugin], action: TryOne, fault: Machine, mend: "the plug-in of this machine failed: another machine may work", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[TimedOut, Disconnected, Busy, Unavailable, Corrupt, MountLost], action: Later, fault: Server,
+        mend: "the server or the network failed, which passes without a repair: release it once it works again", look: "whether the server answers", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[Unresolved], action: TryOne, fault: UserOrMachine, attribute: &["TransferInput"],
+        mend: "the machine does not know the host {name}: correct it if it is mistyped, or try another machine", look: "whether the host is known here", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[BadCertificate], action: TryOne, fault: Server,
+        mend: "the certificate of the server was not accepted: another machine or a later moment may do", ..ANY },
+    Rule { thing: &[Thing::Object], operation: &[Send], outcome: &[Exists], action: Fix, fault: User, attribute: &["OutputDestination", "TransferOutputRemaps"],
+        mend: "an object of this name exists already: choose another name, or remove it after a look at its size", look: "whether the object is complete", ..ANY },
+    Rule { thing: &[Thing::Object], operation: &[Send], outcome: &[Absent, Invalid, TooLarge, Full], action: Fix, fault: User, attribute: &["OutputDestination", "TransferOutputRemaps"],
+        mend: "the server does not take output at this address: correct it", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[Absent, Invalid, WrongKind, Exists, TooLarge], action: Fix, fault: User, attribute: &["TransferInput"],
+        mend: "the server does not have what the address names: correct it or upload the file", look: "what the server says of it", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[Denied, Expired], action: Fix, fault: User, attribute: &["TransferInput", "OAuthServicesNeeded"],
+        mend: "the server refuses it: renew the credential or ask for access", look: "what the server says of it", ..ANY },
+    Rule { thing: &[Thing::Object], operation: &[Send], side: AP, action: TryOne, fault: Server, attribute: &["OutputDestination"],
+        mend: "an upload by a plug-in failed, and the reason does not say why: read the starter's log or try one", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[Full], action: Later, fault: Server, mend: "the server has no room: release it later", ..ANY },
+
+    // The program and what it is started with.
+    Rule { thing: &[Thing::InstalledProgram, Thing::Interpreter, Thing::Program, Thing::WorkingDirectory], operation: &[Operation::Execute],
+        outcome: &[MountLost, TimedOut, Busy, NoMemory, Full, ReadOnly, Died], action: TryOne, fault: Machine, attribute: &["Requirements"],
+        mend: "the machine could not start it: another one may", ..ANY },
+    Rule { thing: &[Thing::WorkingDirectory], operation: &[Operation::Execute], action: TryOne, fault: UserOrMachine, attribute: &["Iwd", "ShouldTransferFiles"],
+        mend: "the machine does not see the directory {name}: another one may, or let HTCondor transfer the files", ..ANY },
+    Rule { thing: &[Thing::InstalledProgram], outcome: &[Absent, WrongKind], action: TryOne, fault: Machine, attribute: &["Cmd", "Requirements"],
+        mend: "{name} is not on this machine: another machine may have it, or see its file system; correct the path if none does", ..ANY },
+    Rule { thing: &[Thing::Interpreter], action: Fix, fault: User, attribute: &["Cmd"],
+        mend: "the first line of the script names the interpreter {name}, which is not there: remove DOS line ends (dos2unix), or use /usr/bin/env", look: "the first line of the script", ..ANY },
+    Rule { thing: &[Thing::Program], operation: &[Operation::Execute], outcome: &[Absent, WrongKind], action: Fix, fault: User, attribute: &["Cmd", "TransferExecutable"],
+        mend: "{name} cannot be started: correct its path; if it is a script, its first line must name an interpreter (#!) and have no DOS line end (dos2unix)", look: "the program and its first line", ..ANY },
+    Rule { thing: &[Thing::Program, Thing::InstalledProgram], outcome: &[WrongFormat], action: Fix, fault: User, attribute: &["Cmd", "Requirements"],
+        mend: "{name} is no program for this machine: add a first line (#!) with the interpreter, or build it for this architecture", look: "the kind of the file", ..ANY },
+    Rule { thing: &[Thing::Program, Thing::InstalledProgram], outcome: &[Denied], action: Fix, fault: User, attribute: &["Cmd"],
+        mend: "make {name} executable (chmod +x)", look: "the mode of the file", ..ANY },
+    Rule { thing: &[Thing::Program, Thing::InstalledProgram], outcome: &[TooLarge], action: Fix, fault: User, attribute: &["Args", "Environment"],
+        mend: "its arguments or its environment are too long: shorten them", ..ANY },
+    Rule { thing: &[Thing::Program], operation: &[Operation::Start], action: Fix, fault: User, attribute: &["Cmd", "ContainerImage"],
+        mend: "the program {name} is not in the container: correct its path or the image", look: "the image", ..ANY },
+    Rule { thing: &[Thing::StandardInput], outcome: &[MountLost, TimedOut], action: TryOne, fault: Machine, mend: "the machine does not reach {name}: another one may", ..ANY },
+    Rule { thing: &[Thing::StandardInput], action: Fix, fault: User, attribute: &["In"],
+        mend: "put the input {name} back, or correct its path", look: "whether {name} is there", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], side: AP, outcome: PASSING, action: Later, fault: Site,
+        mend: "release it once the file system of the access point works and has room", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[MountLost, TimedOut, Full, ReadOnly], action: TryOne, fault: Machine, attribute: &["Out", "Err"],
+        mend: "the machine cannot write {name}: another one may", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[Absent, WrongKind], action: TryOne, fault: UserOrMachine, attribute: &["Out", "Err"],
+        mend: "the machine does not see the directory of {name}: another one may; if none does, create it or correct the path", look: "the directory of {name}", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], outcome: &[Quota], action: Fix, fault: User, attribute: &["Out", "Err"],
+        mend: "the disk quota is used up where {name} goes: remove files or ask for a larger quota", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], action: Fix, fault: User, attribute: &["Out", "Err"],
+        mend: "its output {name} cannot be written: create its directory, correct the path, or renew the token that its file system needs", look: "the directory of {name}", ..ANY },
+    Rule { thing: &[Thing::WorkingDirectory], outcome: PASSING, action: Later, fault: Site,
+        mend: "release it once the file system of {name} answers again", look: "whether {name} answers", ..ANY },
+    Rule { thing: &[Thing::WorkingDirectory], action: Fix, fault: User, attribute: &["Iwd"],
+        mend: "create the directory {name}, or correct initialdir", look: "whether {name} is there", ..ANY },
+    Rule { thing: &[Thing::UserLog], outcome: PASSING, action: Later, fault: Site, mend: "release it once the file system of the log works", ..ANY },
+    Rule { thing: &[Thing::UserLog], action: Fix, fault: User, attribute: &["UserLog", "DAGManNodesLog"],
+        mend: "the job's log cannot be written: create its directory, or correct the path", look: "the directory of UserLog", ..ANY },
+
+    // Containers.
+    Rule { thing: &[Thing::ContainerSoftware], action: TryOne, fault: Machine, attribute: &["Requirements"],
+        mend: "the container software of this machine failed: another machine may work", ..ANY },
+    Rule { thing: &[Thing::Image], operation: &[Pull], outcome: &[TimedOut, Disconnected, Busy, Unavailable, BadCertificate, Unresolved], action: Later, fault: Server,
+        mend: "the registry did not answer or limits its pulls: release it later", look: "whether the registry answers", ..ANY },
+    Rule { thing: &[Thing::Image], outcome: &[MountLost, Disconnected, TimedOut, Busy, NoMemory], action: TryOne, fault: UserOrMachine, attribute: &["ContainerImage"],
+        mend: "the machine cannot read the image {name}: another one may; correct the image if none can", ..ANY },
+    Rule { thing: &[Thing::Image], outcome: &[WrongFormat], action: Fix, fault: User, attribute: &["ContainerImage", "DockerImage", "Requirements"],
+        mend: "the image is for other machines: build it for their architecture, such as linux/amd64", ..ANY },
+    Rule { thing: &[Thing::Image], action: Fix, fault: User, attribute: &["ContainerImage", "DockerImage"],
+        mend: "correct the name of the image {name}, or build it for these machines (linux/amd64)", look: "whether the registry has it", ..ANY },
+
+    // Scripts, checkpoints, times, accounts.
+    Rule { thing: &[Thing::Hook], side: AP, action: Fix, fault: Site,
+        mend: "a check of the access point refuses the job: do what it says, or ask its administrators", ..ANY },
+    Rule { thing: &[Thing::Hook], action: TryOne, fault: Machine, mend: "a script that prepares the machine failed: another machine may work", ..ANY },
+    Rule { thing: &[Thing::Script], action: Fix, fault: User, attribute: &["PreCmd", "PostCmd"], mend: "a script of the job fails: correct it", look: "PreExitCode and PostExitCode", ..ANY },
+    Rule { thing: &[Thing::Checkpoint], operation: &[Send], action: Later, fault: Server, attribute: &["CheckpointDestination"],
+        mend: "its checkpoint could not be stored: release it once the place works, or correct checkpoint_destination", ..ANY },
+    Rule { thing: &[Thing::Checkpoint], action: Fix, fault: User, attribute: &["SuccessCheckpointExitCode"],
+        mend: "the program ended in another way than for a checkpoint: correct it or the exit code that it promises", ..ANY },
+    Rule { thing: &[Thing::Schedule], action: Fix, fault: User, attribute: &["DeferralTime", "CronMinute"],
+        mend: "its start times cannot be met as set: correct the cron_ or deferral settings", ..ANY },
+    Rule { thing: &[Thing::Account], outcome: &[Denied], action: Leave, fault: Site, mend: "the account cannot be used here: ask the administrators", ..ANY },
+    Rule { thing: &[Thing::Account], action: Fix, fault: User, attribute: &["PrimaryUnixGroup"], mend: "correct the group that the job asks for", ..ANY },
+
+    // Policies.
+    Rule { speaker: &[Speaker::SitePolicy], thing: &[Thing::Expression], outcome: &[Undefined], action: Leave, fault: Site,
+        mend: "an expression of the administrators has no value: ask them", ..ANY },
+    Rule { thing: &[Thing::Expression], outcome: &[Undefined], action: Fix, fault: User, attribute: &["PeriodicHold"],
+        mend: "the expression names an attribute that the job lacks: define it", ..ANY },
+    Rule { thing: &[Thing::Expression], outcome: &[Exceeded], action: Fix, fault: User, attribute: &["PeriodicHold"],
+        mend: "the rule that held it is true again after a release: find which part of it is true for the job, and change that", look: "the value of each part", ..ANY },
+    Rule { speaker: &[Speaker::JobPolicy], thing: &[Thing::ProgramEnd], outcome: &[Died], action: Fix, fault: User, attribute: &["OnExitHold"],
+        mend: "the program was killed by a signal, which the job's own rule holds for: read its standard error, correct it, then release", look: "Out and Err of the job", ..ANY },
+    Rule { thing: &[Thing::ProgramEnd], outcome: &[Failed, Died], action: Fix, fault: User, attribute: &["OnExitHold"],
+        mend: "the program failed, which a rule holds for: read its standard error, correct it, then release", look: "Out and Err of the job", ..ANY },
+
+    // Other systems, and HTCondor itself.
+    Rule { thing: &[Thing::RemoteRequest], action: Fix, fault: User, attribute: &["BatchQueue", "BatchProject", "GridResource"],
+        mend: "the other system does not take such a request: correct it", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], outcome: &[TimedOut, Disconnected, Busy, Unavailable], action: Later, fault: Server, mend: "release it once the other system answers again", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], outcome: &[Denied, Expired], action: Fix, fault: User, attribute: &["x509userproxy", "ScitokensFile"],
+        mend: "the other system refuses the credential: renew it", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], outcome: &[Invalid], action: Fix, fault: User, attribute: &["GridResource"], mend: "correct the resource that the job asks for", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], action: TryOne, fault: Site, attribute: &["GridResource", "GridJobId"],
+        mend: "the other system lost or refused the job: look there, try one, and ask its administrators", look: "the job in the other system", ..ANY },
+    Rule { thing: &[Thing::OwnSoftware], outcome: &[Absent], action: Leave, fault: Site, mend: "a part of HTCondor is not installed: ask the administrators", ..ANY },
+    Rule { thing: &[Thing::OwnSoftware], action: TryOne, fault: Machine, mend: "the software of HTCondor failed: another run may work", ..ANY },
+
+    // What is known if only the direction and the side were read.
+    Rule { thing: &[Thing::Unknown], side: EP, outcome: DISK, action: TryOne, fault: Machine, mend: "the machine failed: another one may work", ..ANY },
+    Rule { thing: &[Thing::Unknown], outcome: &[TimedOut, Disconnected, Unavailable, Busy, MountLost, Corrupt], action: Later, fault: Server,
+        mend: "this passes without a repair: release it later", ..ANY },
+];

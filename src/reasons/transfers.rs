@@ -1,0 +1,325 @@
+//! Reads the failure of a transfer: of a file that a daemon reads or writes, or of a plug-in.
+
+use super::facts::{Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+use super::heads::{failing_clause, innermost};
+use super::input::ReasonInput;
+use super::outcomes::{of_curl_exit, of_words, read_number, read_outcome};
+use super::quantities::read_sizes;
+use super::scan::{Scan, first_url, is_in_sandbox, leading_name, leading_word, without_paths};
+
+/// Codes of holds because output or input could not be transferred.
+const OUTPUT_CODE: i32 = 12;
+const INPUT_CODE: i32 = 13;
+
+/// Exit code with which Pelican says that another attempt may help.
+const PELICAN_RETRY: i32 = 11;
+
+/// Reads the failure of a transfer.
+pub(super) fn read_transfer(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let head = &input.head;
+    let clause = failing_clause(head.rest);
+    let is_transfer_code = matches!(input.code, Some(OUTPUT_CODE | INPUT_CODE));
+    let is_plugin_text = input
+        .scan
+        .has_any(&["filetransfer:", "url file =", "transfer plugin"]);
+    if head.direction.is_none() && clause.is_none() && !is_transfer_code && !is_plugin_text {
+        return None;
+    }
+    let by_code = match input.code {
+        Some(OUTPUT_CODE) => Some(Direction::Output),
+        Some(INPUT_CODE) => Some(Direction::Input),
+        _ => None,
+    };
+    // The words win over the code.
+    let direction = clause.map(|clause| clause.direction).or(head.direction);
+    let transfer = Transfer {
+        direction: direction.or(by_code),
+        side: clause.map_or(head.side, |clause| clause.side),
+        is_of_daemon: clause.is_some() || head.direction.is_some(),
+    };
+    let details = clause.map_or(head.rest, |clause| clause.details);
+    let is_plugin = is_plugin_text || head.speaker == Speaker::Plugin;
+
+    let mut facts = None;
+    if !is_plugin {
+        facts = read_file(&transfer, &Scan::new(details));
+    }
+    let facts = facts.or_else(|| is_plugin.then(|| read_plugin(input, &transfer, details)));
+    let mut facts = facts.or_else(|| read_rest(&transfer, details))?;
+    facts.direction = facts.direction.or(transfer.direction);
+    Some(facts)
+}
+
+/// Facts about a transfer before its message is read.
+struct Transfer {
+    direction: Option<Direction>,
+    side: Side,
+    /// True if the text says that a transfer failed, and not the code alone.
+    is_of_daemon: bool,
+}
+
+/// Operations on a file, by the words before its name.
+const FILE_WORDS: &[(&str, Operation)] = &[
+    ("reading from file ", Operation::Read),
+    ("error reading from ", Operation::Read),
+    ("writing to file ", Operation::Write),
+    ("write to file ", Operation::Write),
+    ("permission denied to write file ", Operation::Write),
+    (
+        "failed to create output directory ",
+        Operation::CreateDirectory,
+    ),
+    ("create output directory ", Operation::CreateDirectory),
+    ("create directory ", Operation::CreateDirectory),
+    ("sha256 manifest ", Operation::Read),
+];
+
+/// Words before a name that output cannot have.
+const NAME_WORDS: &[&str] = &[
+    "remaps resulted in a cycle: ",
+    "remap of output file resulted in a url: ",
+    "illegal sandbox path: ",
+];
+
+/// Reads a file that a daemon could not read or write.
+fn read_file(transfer: &Transfer, details: &Scan<'_>) -> Option<ReasonFacts> {
+    let named = |words: &&str| details.name_after(words);
+    if let Some(name) = NAME_WORDS.iter().find_map(named) {
+        return Some(ReasonFacts {
+            side: transfer.side,
+            thing: Thing::OutputName,
+            operation: Operation::Write,
+            outcome: Outcome::Invalid,
+            name: Some(name.to_owned()),
+            ..ReasonFacts::default()
+        });
+    }
+    if details.has("bytes exceeded") || details.has("max_transfer_") {
+        return Some(read_size_limit(details));
+    }
+    let (words, operation) = FILE_WORDS.iter().find(|(words, _)| details.has(words))?;
+    let name = details.name_after(words)?;
+    let (outcome, number) = outcome_after(details, name);
+    let thing = if is_proxy(name) {
+        Thing::Credential
+    } else if is_in_sandbox(name) || transfer.side == Side::ExecutionPoint {
+        Thing::SandboxFile
+    } else if is_image(name) {
+        Thing::Image
+    } else {
+        Thing::File
+    };
+    Some(ReasonFacts {
+        // A daemon that does not name itself is the one that the user runs.
+        side: if transfer.side == Side::Unknown {
+            Side::AccessPoint
+        } else {
+            transfer.side
+        },
+        thing,
+        operation: *operation,
+        outcome,
+        number,
+        name: Some(name.to_owned()),
+        ..ReasonFacts::default()
+    })
+}
+
+/// Reads how the operation on the file `name` ended: by what follows its name. Words in names mean
+/// nothing.
+pub(super) fn outcome_after(details: &Scan<'_>, name: &str) -> (Outcome, Option<Number>) {
+    let at = details.text.find(name).map_or(0, |at| at + name.len());
+    let after = Scan::new(details.text.get(at..).unwrap_or_default());
+    match read_outcome(&after) {
+        (Outcome::Unknown, None) => {
+            let before = details.text.split(name).next().unwrap_or_default();
+            (of_words(&Scan::new(before)), None)
+        }
+        read => read,
+    }
+}
+
+/// Reads a limit on the size of transfers.
+pub(super) fn read_size_limit(scan: &Scan<'_>) -> ReasonFacts {
+    let (limit, used) = read_sizes(scan);
+    ReasonFacts {
+        thing: Thing::TransferSize,
+        operation: Operation::Send,
+        outcome: Outcome::Exceeded,
+        name: scan.name_after("sending file ").map(str::to_owned),
+        limit,
+        used,
+        ..ReasonFacts::default()
+    }
+}
+
+fn is_proxy(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|file| file.contains("x509"))
+}
+
+fn is_image(name: &str) -> bool {
+    [".sif", ".simg", ".img"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+/// Words of faults of a credential, in the message of a plug-in.
+const CREDENTIAL_WORDS: &[&str] = &[
+    "token",
+    "credential",
+    "_condor_creds",
+    "signing url",
+    "access key",
+    "proxy certificate",
+];
+
+/// Reads the message of a transfer plug-in.
+fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> ReasonFacts {
+    let message = innermost(details);
+    let url = input
+        .scan
+        .after_last("url file = ")
+        .and_then(|rest| rest.split([' ', ')']).next())
+        .filter(|url| !url.is_empty())
+        .or_else(|| first_url(&message));
+    let words = without_paths(&message);
+    let inner = Scan::new(&words);
+    let (mut outcome, mut number) = outcome_of_attempts(&inner);
+    let mut facts = ReasonFacts {
+        speaker: Speaker::Plugin,
+        side: Side::Server,
+        thing: Thing::Object,
+        operation: match transfer.direction {
+            Some(Direction::Output) => Operation::Send,
+            _ => Operation::Receive,
+        },
+        name: url.map(str::to_owned),
+        message: message.clone(),
+        ..ReasonFacts::default()
+    };
+
+    let all = Scan::new(details);
+    let is_killed = all.has("exit by signal") || all.has("(signal ");
+    if inner.has("local file") {
+        let raw = Scan::new(&message);
+        let name = raw.name_after("local file ");
+        facts.thing = Thing::SandboxFile;
+        facts.side = Side::ExecutionPoint;
+        facts.name = name.map(str::to_owned);
+        facts.operation = match transfer.direction {
+            Some(Direction::Output) => Operation::Read,
+            _ => Operation::Write,
+        };
+    } else if inner.has_any(CREDENTIAL_WORDS) && !outcome.passes() {
+        facts.thing = Thing::Credential;
+        facts.side = Side::ExecutionPoint;
+        facts.operation = Operation::Authenticate;
+    } else if is_killed
+        || inner.has_any(&[
+            "output file",
+            "exited unexpectedly",
+            "panic",
+            "valid response",
+            "no valid classads",
+            "is not operational",
+        ])
+    {
+        facts.thing = Thing::Plugin;
+        facts.side = Side::ExecutionPoint;
+        facts.operation = Operation::Execute;
+        facts.name = None;
+        (outcome, number) = (Outcome::Died, read_number(&all));
+    } else if inner.has("plugin for type")
+        || inner.has_any(&["transfers are disabled", "user-supplied plugin"])
+    {
+        facts.thing = Thing::Plugin;
+        facts.side = Side::ExecutionPoint;
+        facts.operation = Operation::Execute;
+        facts.name = inner
+            .after("plugin for type ")
+            .and_then(leading_word)
+            .map(str::to_owned);
+        outcome = if inner.has("user-supplied") {
+            Outcome::Denied
+        } else {
+            Outcome::Absent
+        };
+    } else if inner.has("could not resolve host") {
+        facts.name = inner
+            .after("resolve host")
+            .and_then(|rest| leading_word(rest.trim_start_matches(':')))
+            .map(str::to_owned);
+    } else if transfer.direction == Some(Direction::Output) && inner.has("overwrite") {
+        outcome = Outcome::Exists;
+    }
+    if matches!(outcome, Outcome::Unknown | Outcome::Failed) {
+        outcome = outcome_of_exit(input, &all);
+    }
+    facts.outcome = outcome;
+    facts.number = number;
+    facts
+}
+
+/// Reads the outcome of all attempts that a message lists: a fault that passes explains the others.
+fn outcome_of_attempts(message: &Scan<'_>) -> (Outcome, Option<Number>) {
+    if !message.has("attempt #") {
+        return read_outcome(message);
+    }
+    let attempts = message.text.split("ttempt #").skip(1);
+    let all: Vec<_> = attempts
+        .map(|text| read_outcome(&Scan::new(text)))
+        .collect();
+    let passing = all.iter().find(|(outcome, _)| outcome.passes());
+    let known = passing.or_else(|| all.iter().find(|(outcome, _)| *outcome != Outcome::Unknown));
+    known.copied().unwrap_or_default()
+}
+
+/// Returns the outcome that the exit code of a plug-in means: one of curl's where it is passed on, and
+/// Pelican's word that another attempt may help.
+fn outcome_of_exit(input: &ReasonInput<'_>, details: &Scan<'_>) -> Outcome {
+    let by_subcode = input
+        .subcode
+        .filter(|subcode| *subcode >= 256 && subcode % 256 == 0);
+    let by_text = match read_number(details) {
+        Some(Number::Exit(exit)) => Some(exit),
+        _ => None,
+    };
+    match by_text.or(by_subcode.map(|subcode| subcode / 256)) {
+        Some(PELICAN_RETRY) => Outcome::Unavailable,
+        // What the plug-in does not name.
+        Some(1..=3) | None => Outcome::Unknown,
+        Some(exit) => of_curl_exit(exit),
+    }
+}
+
+/// Reads what is known if neither a file nor a plug-in is named.
+fn read_rest(transfer: &Transfer, details: &str) -> Option<ReasonFacts> {
+    if !transfer.is_of_daemon {
+        return None;
+    }
+    let scan = Scan::new(details);
+    let hook = scan.after("remote transfer hook error");
+    let words = without_paths(details);
+    let (outcome, number) = read_outcome(&Scan::new(&words));
+    Some(ReasonFacts {
+        side: transfer.side,
+        thing: if hook.is_some() {
+            Thing::Object
+        } else {
+            Thing::Unknown
+        },
+        operation: match transfer.direction {
+            Some(Direction::Output) => Operation::Send,
+            _ => Operation::Receive,
+        },
+        outcome,
+        number,
+        name: hook
+            .and_then(|rest| leading_name(rest.trim_start_matches(':')))
+            .map(str::to_owned),
+        message: innermost(details),
+        ..ReasonFacts::default()
+    })
+}
