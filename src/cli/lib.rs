@@ -5,6 +5,7 @@ mod collect;
 mod dag;
 mod doctor;
 mod evaluate;
+mod explain;
 mod manual;
 mod parameter_flags;
 mod parse;
@@ -32,6 +33,7 @@ pub use collect::CollectArgs;
 pub use dag::DagArgs;
 pub use doctor::DoctorArgs;
 pub use evaluate::EvaluateArgs;
+pub use explain::ExplainArgs;
 pub use manual::{CompletionsArgs, ConfigArgs, ManArgs};
 pub use parameter_flags::ParameterFlags;
 pub use parse::ParseArgs;
@@ -160,6 +162,15 @@ pub enum Verb {
     /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
+    /// Explain a hold reason: what it means, what to do, and what can be looked at
+    ///
+    /// Reads the text of any part of HTCondor, of transfer plug-ins and of sites. It needs no job, no log and no queue.
+    ///
+    /// Example: poolcast explain "Error from slot1@ep: Job has gone over memory limit of 2048 megabytes."
+    /// Example, with the code: poolcast explain --code 12 --subcode 2 "Reason unspecified"
+    /// Example, of a job in the queue: condor_q -af HoldReason 1086.0 | poolcast explain
+    #[command(verbatim_doc_comment)]
+    Explain(ExplainArgs),
     /// Learn which held jobs HTCondor should release automatically, as an expression for `periodic_release`
     ///
     /// The expression names a hold code only if releases after holds with it have paid, and adds a wait and a limit on the holds of a job. The policy is learned on the earlier part of the log and judged on the later part, beside other policies.

@@ -9,6 +9,7 @@ pub mod collect;
 pub mod dag;
 pub mod doctor;
 pub mod evaluate;
+pub mod explain;
 pub mod look;
 pub mod manual;
 pub mod parse;
@@ -80,6 +81,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Dag(args) => dag::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Policy(args) => policy::run(&args),
         Verb::Rehearse(args) => rehearse::run(&args),
         Verb::Share(args) => share::run(&args),

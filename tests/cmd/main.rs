@@ -18,6 +18,7 @@ mod docs;
 mod doctor;
 mod ensemble;
 mod evaluate;
+mod explain;
 mod file_looks;
 mod help;
 mod hostile;
