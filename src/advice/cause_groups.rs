@@ -65,6 +65,10 @@ pub struct CauseGroup<'a> {
     /// True if the odds follow from outcomes at other access points.
     #[serde(skip)]
     pub is_known_from_elsewhere: bool,
+    /// Statement of the reason of the jobs and what mends it, with the job whose reason it is if others
+    /// name other things; absent if their reasons do not decide.
+    #[serde(skip)]
+    pub stated: Option<String>,
     /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
     /// Start of the latest hold in the group, epoch ms.
@@ -211,10 +215,12 @@ fn code_words(advice: &JobAdvice) -> String {
 /// different amount of memory used, does not make another cause.
 fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
     let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
-    matches!(
+    let is_raise = matches!(
         remedy,
         Some(Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus)
-    ) || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
+    );
+    // The subcodes of an execution point's policy are of its own making.
+    is_raise && advice.hold_code == 34 || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
 }
 
 fn cause_key(advice: &JobAdvice) -> CauseKey {
@@ -297,12 +303,27 @@ fn group_of<'a>(
             .map(|(advice, state)| thing_name(advice, state.kind)),
         lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
         is_known_from_elsewhere: jobs.iter().all(|advice| advice.is_known_from_elsewhere),
+        stated: stated_words(jobs),
         held_since_ms: since.clone().min().unwrap_or(0),
         held_last_ms: since.max().unwrap_or(0),
         raise,
         command,
         then,
     }
+}
+
+/// Returns what the reason of the first of `jobs` states, if it decides.
+fn stated_words(jobs: &[&JobAdvice]) -> Option<String> {
+    let first = jobs.first().filter(|advice| advice.is_reason_read)?;
+    let stated = first.reasons.first()?;
+    let is_of_all = jobs
+        .iter()
+        .all(|advice| advice.reasons.first() == Some(stated));
+    Some(if is_of_all {
+        stated.to_string()
+    } else {
+        format!("{}: {stated}", first.job)
+    })
 }
 
 /// Returns the lowest and the highest of the probabilities that are stated for `jobs`.

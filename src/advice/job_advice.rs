@@ -151,6 +151,18 @@ pub struct JobAdvice {
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
     #[serde(skip)]
     pub used_memory_mb: u64,
+    /// Memory that the job requested at its submission, MB; 0 if it is unknown.
+    #[serde(skip)]
+    pub(super) requested_memory_mb: u64,
+    /// True if events are missing after the hold, so that the job may not be held any more.
+    #[serde(skip)]
+    pub(super) is_hold_unknown: bool,
+    /// True if outcomes of this log, for the reason of the hold, are behind the answer.
+    #[serde(skip)]
+    pub(super) has_outcomes_here: bool,
+    /// True if what the reason states decides.
+    #[serde(skip)]
+    pub is_reason_read: bool,
     /// Facts from the queue; absent if the queue was not queried.
     #[serde(serialize_with = "serialize_shared")]
     pub queue: Option<Arc<QueueFacts>>,
@@ -259,6 +271,10 @@ impl JobAdvice {
                 last_10_successes: 4,
             })),
             used_memory_mb: 0,
+            requested_memory_mb: 0,
+            is_hold_unknown: false,
+            has_outcomes_here: false,
+            is_reason_read: false,
             queue: Some(Arc::new(QueueFacts {
                 request_memory: Some("64".into()),
                 memory_usage_mb: None,

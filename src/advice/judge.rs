@@ -219,6 +219,10 @@ impl HoldJudge<'_> {
             memory_plan: None,
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
+            requested_memory_mb: held.job.request.memory_mb.into(),
+            is_hold_unknown: self.is_unknown(held),
+            has_outcomes_here: odds.contradicts_rule() || self.has_outcomes_here(held),
+            is_reason_read: false,
             queue: None,
         }
     }
@@ -240,9 +244,7 @@ impl HoldJudge<'_> {
     /// or else by the evidence.
     fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
         let (hold_code, hold_subcode) = held.reason();
-        let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
-        // If events are missing, only the queue can confirm that the job is still held.
-        if !held.is_known && !self.queue.is_some_and(is_in_queue) {
+        if self.is_unknown(held) {
             return Judgement::unknown();
         }
         if self.model_objection(held).is_none()
@@ -257,6 +259,13 @@ impl HoldJudge<'_> {
             }
             _ => Judgement::by_probability(self.decide(held, odds), held),
         }
+    }
+
+    /// Returns true if events are missing, so that only the queue could confirm that the job is still
+    /// held, and it does not.
+    fn is_unknown(&self, held: &HeldJob<'_>) -> bool {
+        let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
+        !held.is_known && !self.queue.is_some_and(is_in_queue)
     }
 
     /// Returns the fault that the reason of the hold names.
@@ -304,6 +313,15 @@ impl HoldJudge<'_> {
     fn state(&self, held: &HeldJob<'_>) -> Option<&Arc<ThingState>> {
         let answers = self.answers.as_ref()?;
         answers.state(answers.evidence(&held.asked)?)
+    }
+
+    /// Returns true if this log shows outcomes for the reason of the hold.
+    fn has_outcomes_here(&self, held: &HeldJob<'_>) -> bool {
+        let answers = self.answers.as_ref();
+        let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
+        evidence.is_some_and(|evidence| {
+            evidence.has_outcomes_of_reason && !evidence.odds.is_known_from_elsewhere
+        })
     }
 
     fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {

@@ -30,6 +30,7 @@ mod probe_result;
 mod published_model;
 mod queue_facts;
 mod queued_job;
+mod reason_rules;
 mod remedy;
 mod restart_loops;
 #[cfg(test)]
@@ -70,6 +71,7 @@ pub use memory_plan::MemoryPlan;
 pub use probe_result::{ProbeResult, ProbeState};
 pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
+pub use reason_rules::apply_reason_rules;
 pub use restart_loops::{RestartLoop, RunEnd, restart_loops};
 pub use thing_words::state_words;
 pub use tried_probes::add_probe_results;

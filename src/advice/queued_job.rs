@@ -188,6 +188,10 @@ impl QueuedJob {
             memory_plan: None,
             like_cases: None,
             used_memory_mb: 0,
+            requested_memory_mb: 0,
+            is_hold_unknown: false,
+            has_outcomes_here: false,
+            is_reason_read: false,
             queue: None,
             job: JobId {
                 cluster: self.cluster,

@@ -78,6 +78,15 @@ pub(super) fn raised_memory(requested_mb: u64, used_mb: u64) -> Option<RaisedReq
     })
 }
 
+/// Returns the disk request for a job that was allowed `limit_mib` and used `used_mib`; `None` if the
+/// limit is unknown (0).
+pub(super) fn raised_disk(limit_mib: u64, used_mib: u64) -> Option<RaisedRequest> {
+    raise_by_half(limit_mib, used_mib).map(|mib| RaisedRequest {
+        attribute: RequestAttribute::RequestDisk,
+        number: mib.saturating_mul(1024),
+    })
+}
+
 /// Returns 1.5 times the larger of `requested` and `used`. Returns `None` if the request is unknown
 /// (0), because the result might be lower than the request.
 fn raise_by_half(requested: u64, used: u64) -> Option<u64> {

@@ -10,7 +10,7 @@ use super::trained_run;
 use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop, add_memory_plans, add_probe_results, advise, check_selections,
+    RestartLoop, add_memory_plans, add_probe_results, advise, apply_reason_rules, check_selections,
     lower_broken_promises, out_of_date_caveat, read_answers, record_answers, restart_loops,
 };
 use poolcast_base::error::hinted;
@@ -117,6 +117,7 @@ impl ComputedAdvice {
             }
             (all, agreement) = (corrected, Some(found));
         }
+        apply_reason_rules(&mut all);
         add_memory_plans(&store, &mut all);
         let ended = check_selections(&store, &all, question.selections, at_ms)?;
 
@@ -147,7 +148,8 @@ impl ComputedAdvice {
             "there is nothing to advise on: no log is named, there is no run here, and no queue answers",
             "name the logs of your jobs: poolcast advise *.log; or the queue: --queue FILE",
         ))?;
-        let (all, agreement) = queue.correct(Vec::new(), "", now_ms);
+        let (mut all, agreement) = queue.correct(Vec::new(), "", now_ms);
+        apply_reason_rules(&mut all);
         for selection in selections {
             ensure!(
                 all.iter().any(|one| selection.has(one.cluster, one.proc)),

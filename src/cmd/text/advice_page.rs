@@ -19,6 +19,9 @@ const JOBS_PER_SCREEN: usize = 100;
 /// Maximum lines of a command. A longer one is replaced by a call that names its cause.
 const MAX_COMMAND_LINES: usize = 3;
 
+/// Causes of a page up to which each is stated in full.
+const MAX_CAUSES_IN_FULL: usize = 5;
+
 /// Minimum width of the name of a thing in a note.
 const MIN_NAME_WIDTH: usize = 20;
 
@@ -43,7 +46,12 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     let columns = PageColumns::from_width(view.width);
     let blocks: Vec<CauseBlock> = groups
         .iter()
-        .map(|group| CauseBlock::new(view, &columns, group))
+        .map(|group| {
+            let in_full = (groups.len() <= MAX_CAUSES_IN_FULL)
+                .then(|| cause_in_full(view, &columns, group))
+                .unwrap_or_default();
+            CauseBlock::new(view, &columns, group, in_full)
+        })
         .collect();
 
     lines.push(PageLine::plain(""));
@@ -131,14 +139,20 @@ struct CauseBlock {
 }
 
 impl CauseBlock {
-    fn new(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'_>) -> CauseBlock {
+    /// Returns the lines of `group`, with the lines `in_full` of its cause before its notes.
+    fn new(
+        view: &AdviceView<'_>,
+        columns: &PageColumns,
+        group: &CauseGroup<'_>,
+        in_full: Vec<PageLine>,
+    ) -> CauseBlock {
         let command_line = |(words, command)| {
             let command = fitting_command(view, group, command);
             PageLine::plain(format!("    {words}{command}"))
         };
         CauseBlock {
             cause: cause_line(view, columns, group),
-            notes: note_lines(view, group),
+            notes: in_full.into_iter().chain(note_lines(view, group)).collect(),
             commands: group_commands(group)
                 .into_iter()
                 .map(command_line)
@@ -156,6 +170,19 @@ impl CauseBlock {
             .chain(&self.probes)
             .cloned()
             .collect()
+    }
+}
+
+/// The cause of a group in full: what its reason states, or else its words if its line cuts them.
+fn cause_in_full(
+    view: &AdviceView<'_>,
+    columns: &PageColumns,
+    group: &CauseGroup<'_>,
+) -> Vec<PageLine> {
+    match &group.stated {
+        Some(stated) => folded(view, stated),
+        None if output::columns_of(&group.words) > columns.cause => folded(view, &group.words),
+        None => Vec::new(),
     }
 }
 

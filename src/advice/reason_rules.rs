@@ -1,0 +1,331 @@
+//! Answers by what the hold reason states, where else the rule for the hold code or outcomes at other access
+//! points would answer. The store has no texts, so that this is done once they were added to the advice.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::addresses::without_secrets;
+use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
+use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
+use super::remedy::{raised_disk, raised_memory, remedy_command};
+use poolcast_base::parallel::map_items;
+use poolcast_base::shared_text::SharedText;
+use poolcast_holds::decision::{HoldAction, Remedy};
+use poolcast_reasons::rules::{Action, Rule, rule_for};
+use poolcast_reasons::{Explanation, Outcome, ReasonFacts, Thing, explain, read_reason};
+
+/// The statements in the reason of one job.
+struct ReadReason {
+    facts: ReasonFacts,
+    rule: &'static Rule,
+    explanation: Explanation,
+}
+
+/// Lets the facts in the reasons of `all` answer, where no outcome of this log does.
+pub fn apply_reason_rules(all: &mut [JobAdvice]) {
+    let read = map_items(all, read_facts);
+    // One job of each cluster and cause is tried.
+    let mut tried = HashSet::new();
+    for (one, read) in all.iter_mut().zip(read) {
+        let Some(read) = read else {
+            continue;
+        };
+        let cause = (
+            one.ap.clone(),
+            one.cluster,
+            (one.hold_code, one.hold_subcode),
+            read.facts.thing,
+            read.facts.outcome,
+        );
+        let is_first = read.rule.action == Action::TryOne && tried.insert(cause);
+        read.answer(one, is_first);
+    }
+}
+
+/// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
+fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
+    if !may_answer(advice) {
+        return None;
+    }
+    let reason = without_secrets(&advice.reason.as_ref()?.to_string());
+    let facts = read_reason(&reason, Some((advice.hold_code, advice.hold_subcode)));
+    Some(ReadReason {
+        rule: rule_for(&facts)?,
+        explanation: explain(&facts),
+        facts,
+    })
+}
+
+/// Returns true if neither a look nor an outcome of this log answers about the job.
+fn may_answer(advice: &JobAdvice) -> bool {
+    let has_passed = advice
+        .state
+        .as_ref()
+        .is_some_and(|state| state.successes_since > 0 || state.reads_since > 0);
+    let is_alike = advice
+        .like_cases
+        .as_ref()
+        .is_some_and(|alike| alike.kind == SimilarHoldKind::Reason && alike.successes > 0);
+    match advice.ground {
+        AdviceGround::Rule => true,
+        AdviceGround::Nothing => {
+            let has_odds = advice.probability.is_some() && !advice.is_known_from_elsewhere;
+            !advice.is_hold_unknown && !has_passed && !has_odds && !advice.has_outcomes_here
+        }
+        AdviceGround::Model | AdviceGround::Record => {
+            advice.is_known_from_elsewhere && !has_passed && !is_alike
+        }
+        AdviceGround::Look => false,
+    }
+}
+
+impl ReadReason {
+    /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
+    fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
+        let action = match self.rule.action {
+            Action::Fix => HoldAction::Fix,
+            Action::Later => HoldAction::Later,
+            Action::TryOne => HoldAction::Probe,
+            Action::Leave => HoldAction::Leave,
+        };
+        let is_same = advice.ground == AdviceGround::Rule && advice.action == action;
+        if advice.has_outcomes_here && advice.ground == AdviceGround::Rule && !is_same {
+            return;
+        }
+        let held = advice.held_id();
+        let release = JobCommand::new(CommandTask::Release, &held);
+        advice.reasons = self.reasons(advice);
+        advice.raise = self.raised(advice);
+        (advice.command, advice.then) = match action {
+            // The answers have chosen the job to try.
+            HoldAction::Probe if advice.action == HoldAction::Probe => (advice.command, None),
+            HoldAction::Probe => (release.filter(|_| is_first), None),
+            HoldAction::Fix => {
+                let remedy = advice.raise.map_or(Remedy::Look, remedy_of);
+                (remedy_command(remedy, &held, advice.raise), release)
+            }
+            _ if self.facts.thing == Thing::Spool => (None, None),
+            _ => (None, release),
+        };
+        if action != HoldAction::Probe {
+            advice.probe_cause = None;
+        }
+        advice.action = action;
+        advice.ground = AdviceGround::Rule;
+        if !is_same {
+            advice.firmness = None;
+            advice.evidence = None;
+        }
+        advice.probability = None;
+        advice.later_probability = None;
+        advice.good_until_ms = None;
+        advice.like_cases = None;
+        advice.is_known_from_elsewhere = false;
+        advice.lacks_outcomes = false;
+        advice.is_reason_read = true;
+    }
+
+    /// States what the reason means and what mends it, and then what else was known.
+    fn reasons(&self, advice: &JobAdvice) -> Arc<[SharedText]> {
+        let Explanation {
+            meaning,
+            mend,
+            attributes,
+            ..
+        } = &self.explanation;
+        let mend = mend.as_deref().unwrap_or_default();
+        let mut reasons = vec![SharedText::from(format!("{meaning}; {mend}").as_str())];
+        let keeps_value = self.rule.action == Action::Fix && self.raised(advice).is_none();
+        if let Some(attribute) = attributes.first().filter(|_| keeps_value) {
+            let queued = format!(
+                "a queued job keeps its values: if {attribute} is wrong, change it by condor_qedit before the release, or remove the job and submit it again"
+            );
+            reasons.push(queued.as_str().into());
+        }
+        if advice.ground == AdviceGround::Rule {
+            // The first reason is the rule's, unless results of probes are before it.
+            let of_rule = usize::from(advice.probes.is_empty());
+            reasons.extend(advice.reasons.iter().skip(of_rule).cloned());
+        }
+        reasons.into()
+    }
+
+    /// Returns the request that the job should have: above the limit and the use that the reason names,
+    /// and that are known otherwise.
+    fn raised(&self, advice: &JobAdvice) -> Option<RaisedRequest> {
+        if self.facts.outcome != Outcome::Exceeded {
+            return None;
+        }
+        let stated = |amount: Option<poolcast_reasons::Amount>| {
+            amount.and_then(poolcast_reasons::Amount::mib)
+        };
+        let (limit, used) = (stated(self.facts.limit), stated(self.facts.used));
+        let known = |attribute| advice.raise.filter(|raise| raise.attribute == attribute);
+        let of_queue = advice
+            .queue
+            .as_ref()
+            .and_then(|queue| queue.request_memory.as_ref());
+        let requested = of_queue.map(|request| request.parse::<u64>().ok());
+        let (raised, known) = match self.facts.thing {
+            // An expression may refer to itself.
+            Thing::Memory if requested == Some(None) => return None,
+            Thing::Memory => {
+                let requested_mb = requested.flatten().unwrap_or(advice.requested_memory_mb);
+                let used_mb = used.unwrap_or(0).max(advice.used_memory_mb);
+                let raised = raised_memory(
+                    limit.unwrap_or(0).max(requested_mb),
+                    used_mb.max(limit.unwrap_or(0)),
+                );
+                (raised, known(RequestAttribute::RequestMemory))
+            }
+            Thing::Disk => {
+                let raised = raised_disk(limit.unwrap_or(0), used.unwrap_or(0));
+                (raised, known(RequestAttribute::RequestDisk))
+            }
+            Thing::Cpus => (None, known(RequestAttribute::RequestCpus)),
+            _ => return None,
+        };
+        raised
+            .into_iter()
+            .chain(known)
+            .max_by_key(|raise| raise.number)
+    }
+}
+
+fn remedy_of(raise: RaisedRequest) -> Remedy {
+    match raise.attribute {
+        RequestAttribute::RequestMemory => Remedy::RaiseMemory,
+        RequestAttribute::RequestDisk => Remedy::RaiseDisk,
+        RequestAttribute::RequestCpus => Remedy::RaiseCpus,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Advice on a job that is held for `reason`, known from elsewhere alone.
+    fn advice(code: i32, subcode: i32, reason: &str) -> JobAdvice {
+        JobAdvice {
+            action: HoldAction::Later,
+            hold_code: code,
+            hold_subcode: subcode,
+            reason: Some(reason.into()),
+            is_known_from_elsewhere: true,
+            like_cases: None,
+            queue: None,
+            ..JobAdvice::of_test_job()
+        }
+    }
+
+    fn answered(advice: JobAdvice) -> JobAdvice {
+        let mut all = [advice];
+        apply_reason_rules(&mut all);
+        let [one] = all;
+        one
+    }
+
+    #[test]
+    fn facts_answer_in_place_of_odds_from_elsewhere() {
+        let one = answered(advice(
+            34,
+            0,
+            "Error from slot1@e.example: Job has gone over cgroup memory limit of 3000 megabytes. Last measured usage: 5000 megabytes.",
+        ));
+        let raise = one.raise.map(|raise| (raise.attribute, raise.number));
+        assert_eq!(
+            (one.action, raise),
+            (
+                HoldAction::Fix,
+                Some((RequestAttribute::RequestMemory, 7552))
+            )
+        );
+        assert_eq!((one.probability, one.ground), (None, AdviceGround::Rule));
+        assert!(
+            one.reasons[0].contains("limit 3000 MB, use 5000 MB"),
+            "{:?}",
+            one.reasons
+        );
+    }
+
+    #[test]
+    fn outcomes_of_this_log_are_not_overruled() {
+        let missing = "Transfer input files failure at access point a while sending files to execution point s. Details: reading from file /data/x: (errno 2) No such file or directory";
+        let known_here = JobAdvice {
+            is_known_from_elsewhere: false,
+            ..advice(13, 2, missing)
+        };
+        assert_eq!(answered(known_here).action, HoldAction::Later);
+        let unknown = JobAdvice {
+            ground: AdviceGround::Nothing,
+            is_hold_unknown: true,
+            ..advice(13, 2, missing)
+        };
+        assert_eq!(answered(unknown).action, HoldAction::Later);
+        let one = answered(advice(13, 2, missing));
+        assert_eq!(one.action, HoldAction::Fix);
+        assert!(one.reasons[0].contains("/data/x") && one.reasons[1].contains("TransferInput"));
+    }
+
+    #[test]
+    fn the_text_beats_the_code_of_the_site() {
+        let kept = JobAdvice {
+            ground: AdviceGround::Rule,
+            action: HoldAction::Fix,
+            has_outcomes_here: true,
+            ..advice(
+                13,
+                256,
+                "Transfer input files failure at execution point s using protocol osdf. Details: Connection refused ( URL file = osdf:///a/b )|",
+            )
+        };
+        assert_eq!(
+            answered(kept).action,
+            HoldAction::Fix,
+            "outcomes support the rule"
+        );
+
+        let of_code = JobAdvice {
+            ground: AdviceGround::Rule,
+            action: HoldAction::Fix,
+            raise: Some(RaisedRequest {
+                attribute: RequestAttribute::RequestMemory,
+                number: 4096,
+            }),
+            ..advice(
+                21,
+                102,
+                "Error from slot1@e.example: disk usage exceeded request_disk",
+            )
+        };
+        let one = answered(of_code);
+        assert_eq!((one.action, one.raise), (HoldAction::Fix, None));
+        assert!(one.reasons[0].contains("RequestDisk"), "{:?}", one.reasons);
+    }
+
+    #[test]
+    fn one_job_of_a_cluster_is_tried_for_a_fault_of_a_machine() {
+        let cpus = "Error from slot1@e.example: Error response from daemon: Requested CPUs are not available - requested 8-9, available: 0-7.";
+        let mut all = [advice(35, 0, cpus), advice(35, 0, cpus)];
+        apply_reason_rules(&mut all);
+        assert_eq!(
+            all.each_ref()
+                .map(|one| (one.action, one.command.is_some())),
+            [(HoldAction::Probe, true), (HoldAction::Probe, false)]
+        );
+    }
+
+    #[test]
+    fn secrets_of_addresses_are_not_repeated() {
+        let one = answered(advice(
+            13,
+            256,
+            "Transfer input files failure at execution point s using protocol https. Details: The requested URL returned error: 404 Not Found ( URL file = https://u:pass@h.example/a?sig=secret )|",
+        ));
+        let said: String = one.reasons.iter().map(ToString::to_string).collect();
+        assert!(
+            said.contains("h.example/a") && !said.contains("secret") && !said.contains("pass"),
+            "{said}"
+        );
+    }
+}
