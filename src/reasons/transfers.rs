@@ -175,6 +175,23 @@ const CREDENTIAL_WORDS: &[&str] = &[
     "proxy certificate",
 ];
 
+/// Words of a plug-in that ended without doing its work.
+const PLUGIN_DIED: &[&str] = &[
+    "output file",
+    "exited unexpectedly",
+    "panic",
+    "valid response",
+    "no valid classads",
+    "is not operational",
+];
+
+/// Words of a plug-in that is not there, or not allowed.
+const PLUGIN_ABSENT: &[&str] = &[
+    "plugin for type",
+    "transfers are disabled",
+    "user-supplied plugin",
+];
+
 /// Reads the message of a transfer plug-in.
 fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> ReasonFacts {
     let message = innermost(details);
@@ -186,15 +203,19 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
         .or_else(|| first_url(&message));
     let words = without_paths(&message);
     let inner = Scan::new(&words);
-    let (mut outcome, mut number) = outcome_of_attempts(&inner);
+    let (outcome, number) = outcome_of_attempts(&inner);
+    let is_output = transfer.direction == Some(Direction::Output);
     let mut facts = ReasonFacts {
         speaker: Speaker::Plugin,
         side: Side::Server,
         thing: Thing::Object,
-        operation: match transfer.direction {
-            Some(Direction::Output) => Operation::Send,
-            _ => Operation::Receive,
+        operation: if is_output {
+            Operation::Send
+        } else {
+            Operation::Receive
         },
+        outcome,
+        number,
         name: url.map(str::to_owned),
         message: message.clone(),
         ..ReasonFacts::default()
@@ -203,63 +224,56 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
     let all = Scan::new(details);
     let is_killed = all.has("exit by signal") || all.has("(signal ");
     if inner.has("local file") {
-        let raw = Scan::new(&message);
-        let name = raw.name_after("local file ");
-        facts.thing = Thing::SandboxFile;
-        facts.side = Side::ExecutionPoint;
-        facts.name = name.map(str::to_owned);
-        facts.operation = match transfer.direction {
-            Some(Direction::Output) => Operation::Read,
-            _ => Operation::Write,
-        };
+        read_local_file(&mut facts, &message, is_output);
     } else if inner.has_any(CREDENTIAL_WORDS) && !outcome.passes() {
         facts.thing = Thing::Credential;
         facts.side = Side::ExecutionPoint;
         facts.operation = Operation::Authenticate;
-    } else if is_killed
-        || inner.has_any(&[
-            "output file",
-            "exited unexpectedly",
-            "panic",
-            "valid response",
-            "no valid classads",
-            "is not operational",
-        ])
-    {
-        facts.thing = Thing::Plugin;
-        facts.side = Side::ExecutionPoint;
-        facts.operation = Operation::Execute;
-        facts.name = None;
-        (outcome, number) = (Outcome::Died, read_number(&all));
-    } else if inner.has("plugin for type")
-        || inner.has_any(&["transfers are disabled", "user-supplied plugin"])
-    {
-        facts.thing = Thing::Plugin;
-        facts.side = Side::ExecutionPoint;
-        facts.operation = Operation::Execute;
-        facts.name = inner
-            .after("plugin for type ")
-            .and_then(leading_word)
-            .map(str::to_owned);
-        outcome = if inner.has("user-supplied") {
-            Outcome::Denied
-        } else {
-            Outcome::Absent
-        };
-    } else if inner.has("could not resolve host") {
-        facts.name = inner
-            .after("resolve host")
-            .and_then(|rest| leading_word(rest.trim_start_matches(':')))
-            .map(str::to_owned);
-    } else if transfer.direction == Some(Direction::Output) && inner.has("overwrite") {
-        outcome = Outcome::Exists;
+    } else if is_killed || inner.has_any(PLUGIN_DIED) || inner.has_any(PLUGIN_ABSENT) {
+        read_plugin_itself(&mut facts, &inner, &all, is_killed);
+    } else if let Some(host) = inner.after("could not resolve host") {
+        let host = leading_word(host.trim_start_matches(':'));
+        facts.name = host.map(str::to_owned);
+    } else if is_output && inner.has("overwrite") {
+        facts.outcome = Outcome::Exists;
     }
-    if matches!(outcome, Outcome::Unknown | Outcome::Failed) {
-        outcome = outcome_of_exit(input, &all);
+    if matches!(facts.outcome, Outcome::Unknown | Outcome::Failed) {
+        facts.outcome = outcome_of_exit(input, &all);
     }
-    facts.outcome = outcome;
-    facts.number = number;
     facts
+}
+
+/// Reads that a plug-in could not read or write its file in the job's directory.
+fn read_local_file(facts: &mut ReasonFacts, message: &str, is_output: bool) {
+    let name = Scan::new(message)
+        .name_after("local file ")
+        .map(str::to_owned);
+    facts.thing = Thing::SandboxFile;
+    facts.side = Side::ExecutionPoint;
+    facts.name = name;
+    facts.operation = if is_output {
+        Operation::Read
+    } else {
+        Operation::Write
+    };
+}
+
+/// Reads that the plug-in itself failed, or is not there. `inner` is its message, and `all` what the
+/// daemon says of it.
+fn read_plugin_itself(facts: &mut ReasonFacts, inner: &Scan<'_>, all: &Scan<'_>, is_killed: bool) {
+    facts.thing = Thing::Plugin;
+    facts.side = Side::ExecutionPoint;
+    facts.operation = Operation::Execute;
+    let scheme = inner.after("plugin for type ").and_then(leading_word);
+    facts.name = scheme.map(str::to_owned);
+    if is_killed || inner.has_any(PLUGIN_DIED) {
+        facts.outcome = Outcome::Died;
+        facts.number = read_number(all);
+    } else if inner.has("user-supplied") {
+        facts.outcome = Outcome::Denied;
+    } else {
+        facts.outcome = Outcome::Absent;
+    }
 }
 
 /// Reads the outcome of all attempts that a message lists: a fault that passes explains the others.
