@@ -89,6 +89,7 @@ const ROWS: &[Row] = &[
     (13, 256, "URL@IN Pelican Client Error: failed to get token for transfer: credential is required for osdf:///lab/b but was not discovered ( URL file = osdf:///lab/b )|", Thing::Credential, Outcome::Absent, Some(Fix), "token"),
     (13, 256, "URL@IN HTTPError: 401 Client Error: Unauthorized for url: https://box.example/a ( URL file = box://a )|", Thing::Object, Outcome::Denied, Some(Fix), "401"),
     (13, 256, "URL@IN FILETRANSFER: plugin for type gridftpx not found! ( URL file = gridftpx://a/b )|", Thing::Plugin, Outcome::Absent, Some(TryOne), "gridftpx"),
+    (12, 0, "EF STARTER at 192.0.2.7 failed to receive file /x/dir_1/a: FILETRANSFER:1:non-zero exit(7168) from /usr/libexec/condor/curl_plugin", Thing::Object, Outcome::TimedOut, Some(Later), "network"),
     (13, 13312, "URL@IN non-zero exit (52) from /usr/libexec/condor/curl_plugin. | ( URL file = https://fs.lab.example/a )|", Thing::Object, Outcome::Disconnected, Some(Later), "network"),
 
     // The program and its files.
@@ -134,7 +135,7 @@ const ROWS: &[Row] = &[
     (3, 0, "The job attribute OnExitHold expression '(ExitCode =!= 0)' evaluated to TRUE", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "standard error"),
     (3, 0, "held because of exit code 66.", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "exit code 66"),
     (3, 0, "checkpointed, will resume", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
-    (26, 5, "The system macro SYSTEM_PERIODIC_HOLD expression '(NumShadowExceptions > 7)' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "no release resets"),
+    (26, 5, "The system macro SYSTEM_PERIODIC_HOLD expression '(NumShadowExceptions > 7)' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "NumShadowExceptions > 7"),
     (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Leave), "administrators"),
     (21, 7, "The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = (DiskUsage > Disk))", Thing::Disk, Outcome::Exceeded, Some(Fix), "RequestDisk"),
 

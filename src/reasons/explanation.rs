@@ -107,6 +107,13 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
     if !amounts.is_empty() {
         words.push_str(&format!(" ({})", amounts.join(", ")));
     }
+    if let Some(expression) = facts
+        .name
+        .as_ref()
+        .filter(|_| facts.operation == Operation::Evaluate)
+    {
+        words.push_str(&format!(", as a policy states: {expression}"));
+    }
     Some(words)
 }
 

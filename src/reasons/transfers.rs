@@ -297,6 +297,8 @@ fn outcome_of_exit(input: &ReasonInput<'_>, details: &Scan<'_>) -> Outcome {
         .subcode
         .filter(|subcode| *subcode >= 256 && subcode % 256 == 0);
     let by_text = match read_number(details) {
+        // Old versions write the wait status, in which the exit code is shifted.
+        Some(Number::Exit(exit)) if exit >= 256 => Some(exit / 256),
         Some(Number::Exit(exit)) => Some(exit),
         _ => None,
     };
