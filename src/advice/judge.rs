@@ -319,9 +319,7 @@ impl HoldJudge<'_> {
     fn has_outcomes_here(&self, held: &HeldJob<'_>) -> bool {
         let answers = self.answers.as_ref();
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        evidence.is_some_and(|evidence| {
-            evidence.has_outcomes_of_reason && !evidence.odds.is_known_from_elsewhere
-        })
+        evidence.is_some_and(HeldEvidence::has_outcomes_here)
     }
 
     fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {

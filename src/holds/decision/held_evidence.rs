@@ -145,10 +145,9 @@ impl HeldEvidence {
     /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
     /// never sure to be so again, because what a job uses differs from run to run.
     pub(crate) fn agrees_with_rule(&self) -> bool {
-        let is_learned = self.reason.is_known() && self.is_learned_here();
         let is_of_request = self.rule.is_some_and(|rule| rule.raises_request());
         let agrees = self.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
-        is_learned && !is_of_request && agrees
+        self.has_outcomes_here() && !is_of_request && agrees
     }
 
     /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
@@ -180,6 +179,11 @@ impl HeldEvidence {
         let successes = self.recovered as f64;
         self.has_recovered()
             .then(|| (successes + 0.5) / (successes + 1.0))
+    }
+
+    /// Returns true if this log shows outcomes of holds for the reason.
+    pub fn has_outcomes_here(&self) -> bool {
+        self.reason.is_known() && self.is_learned_here()
     }
 
     /// Returns true if the odds follow from outcomes of such holds in this log.
