@@ -6,6 +6,14 @@
 
 use serde::Serialize;
 
+use self::Action::{Fix, Later, Leave, TryOne};
+use self::Party::{Machine, Nobody, Server, Site, User, UserOrMachine};
+use super::facts::Operation::{CreateDirectory, Pull, Read, Send, Write};
+use super::facts::Outcome::{
+    Absent, BadCertificate, Busy, Corrupt, Denied, Died, Disconnected, Exceeded, Exists, Expired,
+    Failed, Full, Intended, Invalid, MountLost, NoMemory, Quota, ReadOnly, TimedOut, TooLarge,
+    Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
+};
 use super::facts::{Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 
 /// Advice on a held job.
@@ -79,15 +87,6 @@ impl Rule {
 pub fn rule_for(facts: &ReasonFacts) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.fits(facts))
 }
-
-use Action::{Fix, Later, Leave, TryOne};
-use Operation::{CreateDirectory, Pull, Read, Send, Write};
-use Outcome::{
-    Absent, BadCertificate, Busy, Corrupt, Denied, Died, Disconnected, Exceeded, Exists, Expired,
-    Failed, Full, Intended, Invalid, MountLost, NoMemory, Quota, ReadOnly, TimedOut, TooLarge,
-    Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
-};
-use Party::{Machine, Nobody, Server, Site, User, UserOrMachine};
 
 const ANY: Rule = Rule {
     speaker: &[],
