@@ -2,7 +2,7 @@
 //!
 //! The first rule that fits the facts answers, so that a rule for a special case stands above the general
 //! one. An empty list fits anything. To add a rule, add a row, and a reason to the test in
-//! `catalogue.rs` that it is for. `{name}`, `{limit}` and `{used}` stand for what the reason names.
+//! `catalogue.rs` that it is for. `{name}` stands for what the reason names.
 
 use serde::Serialize;
 
