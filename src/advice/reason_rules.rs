@@ -49,8 +49,12 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     }
     let reason = without_secrets(&advice.reason.as_ref()?.to_string());
     let facts = read_reason(&reason, Some((advice.hold_code, advice.hold_subcode)));
+    let rule = rule_for(&facts)?;
+    if !is_known_elsewhere_alone(advice) && !stays_whatever_others_did(&facts, rule) {
+        return None;
+    }
     Some(ReadReason {
-        rule: rule_for(&facts)?,
+        rule,
         explanation: explain(&facts),
         facts,
     })
@@ -73,10 +77,27 @@ fn may_answer(advice: &JobAdvice) -> bool {
             !advice.is_hold_unknown && !has_passed && !has_odds && !advice.has_outcomes_here
         }
         AdviceGround::Model | AdviceGround::Record => {
-            advice.is_known_from_elsewhere && !has_passed && !is_alike
+            let waits = advice.action == HoldAction::Later;
+            (advice.is_known_from_elsewhere || waits) && !has_passed && !is_alike
         }
         AdviceGround::Look => false,
     }
+}
+
+/// Returns true if no outcome of this log is behind the odds that answer.
+fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
+    let is_by_odds = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
+    !is_by_odds || advice.is_known_from_elsewhere
+}
+
+/// Returns true if the job has to be repaired, although other jobs show that a fault passes: it is its own
+/// limit, rule, program or credential, and no server or directory that may come back for all.
+fn stays_whatever_others_did(facts: &ReasonFacts, rule: &Rule) -> bool {
+    let may_come_back = matches!(
+        facts.thing,
+        Thing::Object | Thing::File | Thing::Image | Thing::WorkingDirectory | Thing::UserLog
+    );
+    rule.action == Action::Fix && !may_come_back
 }
 
 impl ReadReason {
@@ -262,6 +283,11 @@ mod tests {
             ..advice(13, 2, missing)
         };
         assert_eq!(answered(unknown).action, HoldAction::Later);
+        let memory = JobAdvice {
+            is_known_from_elsewhere: false,
+            ..advice(26, 0, "Job put on hold due to memory usage 7340032.")
+        };
+        assert_eq!(answered(memory).action, HoldAction::Fix, "no wait mends it");
         let one = answered(advice(13, 2, missing));
         assert_eq!(one.action, HoldAction::Fix);
         assert!(one.reasons[0].contains("/data/x") && one.reasons[1].contains("TransferInput"));
