@@ -78,7 +78,7 @@ fn may_answer(advice: &JobAdvice) -> bool {
         }
         AdviceGround::Model | AdviceGround::Record => {
             let waits = advice.action == HoldAction::Later;
-            (advice.is_known_from_elsewhere || waits) && !has_passed && !is_alike
+            (is_known_elsewhere_alone(advice) || waits) && !has_passed && !is_alike
         }
         AdviceGround::Look => false,
     }
@@ -87,7 +87,9 @@ fn may_answer(advice: &JobAdvice) -> bool {
 /// Returns true if no outcome of this log is behind the odds that answer.
 fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
     let is_by_odds = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
-    !is_by_odds || advice.is_known_from_elsewhere
+    let shows_nothing =
+        advice.like_cases.is_none() && advice.state.is_none() && !advice.has_outcomes_here;
+    !is_by_odds || advice.is_known_from_elsewhere || shows_nothing
 }
 
 /// Returns true if the job has to be repaired, although other jobs show that a fault passes: it is its own
@@ -274,6 +276,7 @@ mod tests {
         let missing = "Transfer input files failure at access point a while sending files to execution point s. Details: reading from file /data/x: (errno 2) No such file or directory";
         let known_here = JobAdvice {
             is_known_from_elsewhere: false,
+            has_outcomes_here: true,
             ..advice(13, 2, missing)
         };
         assert_eq!(answered(known_here).action, HoldAction::Later);
@@ -285,6 +288,7 @@ mod tests {
         assert_eq!(answered(unknown).action, HoldAction::Later);
         let memory = JobAdvice {
             is_known_from_elsewhere: false,
+            has_outcomes_here: true,
             ..advice(26, 0, "Job put on hold due to memory usage 7340032.")
         };
         assert_eq!(answered(memory).action, HoldAction::Fix, "no wait mends it");
