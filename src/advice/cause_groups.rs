@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
-use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
+use super::held_ids::{HeldCommand, HeldId};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
@@ -77,17 +77,16 @@ pub struct CauseGroup<'a> {
     /// needs more than half of it.
     pub raise: Option<RaisedRequest>,
     /// Command to type now, for all jobs.
-    pub command: Option<String>,
+    pub command: Option<HeldCommand>,
     /// Command to type once the fault is fixed or has passed.
-    pub then: Option<String>,
+    pub then: Option<HeldCommand>,
 }
 
 impl CauseGroup<'_> {
     /// Rewrites `command`, one of the group's, so that it gets the job ids from `call`, which
     /// repeats the advice; `None` if it has no constraint to replace.
-    pub fn command_with_ids_of(&self, call: &str, command: &str) -> Option<String> {
-        let call = format!("{call} --cause {} --ids", self.cause);
-        command_with_ids_of(&call, command, self.held_last_ms.div_euclid(1000))
+    pub fn command_with_ids_of(&self, call: &str, command: &HeldCommand) -> Option<String> {
+        command.with_ids_of(&format!("{call} --cause {} --ids", self.cause))
     }
 }
 
@@ -108,23 +107,19 @@ struct CauseKey {
 }
 
 /// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. `all` is
-/// the advice on all held jobs: no command affects a job in `all` outside its group.
+/// the advice on all held jobs, whose access points commands tell apart.
 pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
     for advice in chosen {
         by_cause.entry(cause_key(advice)).or_default().push(advice);
     }
 
-    let held_by_ap = held_by_access_point(all);
-    let names_access_point = held_by_ap.len() > 1;
+    // Job ids are unique only within an access point.
+    let names_access_point = all.windows(2).any(|two| two[0].ap != two[1].ap);
     let mut groups = Vec::new();
     for (key, mut jobs) in by_cause {
         jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
-        // Job ids are unique only within an access point, so its commands only consider its own
-        // jobs.
-        if let Some(held) = held_by_ap.get(key.ap.as_str()) {
-            groups.push(group_of(&key, &jobs, held, names_access_point));
-        }
+        groups.push(group_of(&key, &jobs, names_access_point));
     }
     groups.sort_by_key(|group| {
         let rank = answer_rank(group.action, group.firmness);
@@ -244,21 +239,9 @@ fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
     advice.look.as_deref().filter(|_| is_by_look)
 }
 
-/// Returns the held jobs of each access point.
-fn held_by_access_point(all: &[JobAdvice]) -> BTreeMap<&str, HeldIds> {
-    let mut held: BTreeMap<&str, Vec<HeldId>> = BTreeMap::new();
-    for advice in all {
-        held.entry(&advice.ap).or_default().push(advice.held_id());
-    }
-    held.into_iter()
-        .map(|(ap, jobs)| (ap, HeldIds::new(jobs)))
-        .collect()
-}
-
 fn group_of<'a>(
     key: &CauseKey,
     jobs: &[&'a JobAdvice],
-    held: &HeldIds,
     names_access_point: bool,
 ) -> CauseGroup<'a> {
     let first = jobs[0];
@@ -269,7 +252,6 @@ fn group_of<'a>(
 
     let named = jobs.iter().filter(|advice| is_named(advice));
     let names = JobNames {
-        held,
         members: named.map(|advice| advice.held_id()).collect(),
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
@@ -381,7 +363,6 @@ fn is_named(advice: &JobAdvice) -> bool {
 
 /// The jobs of one group, for building commands that name exactly these jobs.
 struct JobNames<'a> {
-    held: &'a HeldIds,
     /// The jobs of the group, sorted by id.
     members: Vec<HeldId>,
     /// The group's access point; `None` if the log has only one.
@@ -395,7 +376,7 @@ impl JobNames<'_> {
         &self,
         first: &JobAdvice,
         raise: Option<RaisedRequest>,
-    ) -> (Option<String>, Option<String>) {
+    ) -> (Option<HeldCommand>, Option<HeldCommand>) {
         let release = || self.command("condor_release", "");
         let is_released = first.then.is_some();
         match first.action {
@@ -403,7 +384,10 @@ impl JobNames<'_> {
             HoldAction::Remove => (self.command("condor_rm", ""), None),
             HoldAction::Fix => match raise {
                 Some(raise) => (self.command("condor_qedit", &raise.arguments()), release()),
-                None => (self.look(), release()),
+                None => (
+                    HeldCommand::look(self.access_point, &self.members),
+                    release(),
+                ),
             },
             HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
             HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
@@ -412,29 +396,8 @@ impl JobNames<'_> {
 
     /// Builds a command that runs `program` with `arguments` on the jobs that are still in
     /// the same hold.
-    fn command(&self, program: &str, arguments: &str) -> Option<String> {
-        let program = self.with_access_point(program)?;
-        command(&program, self.held, &self.members, arguments)
-    }
-
-    /// Builds a command that shows why the jobs are held.
-    fn look(&self) -> Option<String> {
-        let program = self.with_access_point("condor_q -hold")?;
-        match id_list(self.held, &self.members) {
-            Some(names) => Some(format!("{program} {}", names.join(" "))),
-            None => command(&program, self.held, &self.members, ""),
-        }
-    }
-
-    /// Returns `program` with the option that selects the access point; `None` if the name is
-    /// unsafe in a shell.
-    fn with_access_point(&self, program: &str) -> Option<String> {
-        let Some(ap) = self.access_point else {
-            return Some(program.to_owned());
-        };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
-        let is_name = !ap.is_empty() && !ap.starts_with('-') && ap.chars().all(is_plain);
-        is_name.then(|| format!("{program} -name {ap}"))
+    fn command(&self, program: &str, arguments: &str) -> Option<HeldCommand> {
+        HeldCommand::new(program, self.access_point, &self.members, arguments)
     }
 }
 
@@ -443,8 +406,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::job_queue::JobQueue;
+    use super::super::test_queue::{QueuedTestJob, affected};
     use super::*;
     use poolcast_holds::answers::ThingKind;
+    use proptest::prelude::*;
+    use serde_json::json;
 
     /// Returns the advice on two jobs that are held for one cause, the second one later.
     fn two_held_jobs() -> Vec<JobAdvice> {
@@ -523,5 +489,62 @@ mod tests {
         assert!(!groups_of(&advice)[0].lacks_outcomes);
         advice[1].lacks_outcomes = true;
         assert!(groups_of(&advice)[0].lacks_outcomes);
+    }
+
+    /// Returns advice on the jobs of the queue that are known, with the hold codes of each.
+    fn advice_on(known: &[(QueuedTestJob, (i32, i32))]) -> Vec<JobAdvice> {
+        let ad = |(job, (code, subcode)): &(QueuedTestJob, (i32, i32))| {
+            json!({"ClusterId": job.cluster, "ProcId": job.proc, "JobStatus": job.status, "Owner": job.owner,
+                "EnteredCurrentStatus": job.since_s, "HoldReasonCode": code, "HoldReasonSubCode": subcode,
+                "RequestMemory": 64, "MemoryUsage": 90 + job.proc})
+        };
+        let ads: Vec<_> = known.iter().map(ad).collect();
+        let queue = JobQueue::read(json!(ads).to_string().as_bytes()).expect("a queue");
+        queue.correct(Vec::new(), "ap", 300_000).0
+    }
+
+    proptest! {
+        /// A page knows some jobs of a queue, and shows some of these.
+        #[test]
+        fn commands_of_a_page_affect_its_jobs_alone(
+            jobs in prop::collection::btree_map(
+                (0..7, 0..7),
+                (
+                    prop::sample::select(vec!["ada", "bob", "eve"]),
+                    prop::sample::select(vec![1, 2, 5, 5, 5]),
+                    1i64..20,
+                    prop::sample::select(vec![(13, 2), (34, 102), (3, 0)]),
+                    0..3u8,
+                ),
+                1..60,
+            ),
+        ) {
+            let queue: Vec<(QueuedTestJob, (i32, i32))> = jobs
+                .iter()
+                .map(|(&(cluster, proc), &(owner, status, since_s, codes, _))| {
+                    (QueuedTestJob { cluster, proc, owner, status, since_s }, codes)
+                })
+                .collect();
+            let whole: Vec<QueuedTestJob> = queue.iter().map(|(job, _)| *job).collect();
+            let is_known = |level: u8| {
+                let with_level = queue.iter().zip(jobs.values().map(move |value| value.4));
+                with_level.filter(move |(_, known)| *known >= level).map(|(job, _)| *job)
+            };
+            let advice = advice_on(&is_known(1).collect::<Vec<_>>());
+            let shown: BTreeSet<(i32, i32)> = is_known(2).map(|(job, _)| job.number()).collect();
+            let chosen: Vec<&JobAdvice> = advice
+                .iter()
+                .filter(|one| shown.contains(&(one.cluster, one.proc)))
+                .collect();
+            for group in cause_groups(&advice, &chosen) {
+                let expected: Vec<(i32, i32)> = group.jobs.iter().map(|job| (job.cluster, job.proc)).collect();
+                let changing = group.command.iter().filter(|_| group.raise.is_some()).chain(&group.then);
+                for command in changing {
+                    let text = command.to_string();
+                    prop_assert_eq!(&affected(&text, &whole), &expected, "{}", text);
+                    prop_assert!(text.contains("Owner"), "{}", text);
+                }
+            }
+        }
     }
 }

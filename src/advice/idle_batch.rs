@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::idle_ids::{IdleId, commands};
+use super::command_names::and_owned_by;
+use super::id_ranges::{JobNumber, id_expressions};
 use super::job_command::JobId;
 use super::unheld_job::UnheldJob;
 use poolcast_base::shared_text::SharedText;
@@ -48,8 +49,103 @@ impl IdleBatch {
     }
 }
 
-/// Returns the commands `program JOBS arguments` for `members`.
+/// Returns the commands `program JOBS arguments`, which affect exactly the `members` that are still
+/// idle, and have been since they were seen. Returns none if it is unknown since when one of them has
+/// been idle, or if the name of an owner is no plain one.
 pub(super) fn commands_for(program: &str, members: &[&UnheldJob], arguments: &str) -> Vec<String> {
-    let ids = members.iter().map(|job| IdleId::of(job));
-    commands(program, ids.collect(), arguments)
+    let since_s = members.iter().map(|job| job.since_s);
+    let owners = and_owned_by(members.iter().map(|job| job.owner.as_deref()));
+    let (Some(1..), Some(latest_s), Some(owners)) = (since_s.clone().min(), since_s.max(), owners)
+    else {
+        return Vec::new();
+    };
+    // A job that starts and is idle again has a later time.
+    let guard = format!("JobStatus==1 && EnteredCurrentStatus<={latest_s}{owners}");
+    let jobs = members.iter().map(|job| (job.job.cluster, job.job.proc));
+    let mut jobs: Vec<JobNumber> = jobs.collect();
+    jobs.sort_unstable();
+    id_expressions(&jobs)
+        .into_iter()
+        .map(|jobs| format!("{program} -constraint '{guard} && {jobs}'{arguments}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_queue::{QueuedTestJob, affected};
+    use super::super::unheld_jobs::UnheldJobs;
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// Returns the commands for the idle ones of `seen`.
+    fn hold_commands(seen: &[QueuedTestJob]) -> Vec<String> {
+        let ad = |job: &QueuedTestJob| {
+            json!({"ClusterId": job.cluster, "ProcId": job.proc, "JobStatus": job.status,
+                "Owner": job.owner, "EnteredCurrentStatus": job.since_s})
+        };
+        let ads: Vec<_> = seen.iter().map(ad).collect();
+        let text = json!(ads).to_string();
+        let jobs = UnheldJobs::read(text.as_bytes()).expect("a queue");
+        let idle: Vec<&UnheldJob> = jobs.jobs().iter().filter(|job| job.is_idle).collect();
+        commands_for("condor_hold", &idle, "")
+    }
+
+    fn idle(cluster: i32, since_s: i64) -> QueuedTestJob {
+        QueuedTestJob {
+            cluster,
+            proc: 2,
+            owner: "ada",
+            status: 1,
+            since_s,
+        }
+    }
+
+    #[test]
+    fn commands_name_the_owner_and_the_time() {
+        assert_eq!(
+            hold_commands(&[idle(7, 102)]),
+            [
+                "condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=102 && Owner==\"ada\" && ClusterId==7 && ProcId==2'"
+            ]
+        );
+    }
+
+    #[test]
+    fn jobs_of_unknown_time_or_odd_owner_get_no_command() {
+        assert_eq!(hold_commands(&[idle(1, 0), idle(2, 100)]), [""; 0]);
+        assert_eq!(hold_commands(&[]), [""; 0]);
+        let odd = QueuedTestJob {
+            owner: "ada' || true",
+            ..idle(1, 100)
+        };
+        assert_eq!(hold_commands(&[odd]), [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn commands_affect_the_idle_jobs_that_were_seen_alone(
+            jobs in prop::collection::btree_map(
+                (0..8, 0..8),
+                (prop::sample::select(vec!["ada", "bob"]), prop::sample::select(vec![1, 1, 2, 5]), 1i64..20, any::<bool>()),
+                1..60,
+            ),
+        ) {
+            let job = |(&(cluster, proc), &(owner, status, since_s, _))| QueuedTestJob { cluster, proc, owner, status, since_s };
+            let queue: Vec<QueuedTestJob> = jobs.iter().map(job).collect();
+            let seen: Vec<QueuedTestJob> = queue
+                .iter()
+                .zip(jobs.values())
+                .filter(|(_, value)| value.3)
+                .map(|(job, _)| *job)
+                .collect();
+            let mut all: Vec<JobNumber> = Vec::new();
+            for command in hold_commands(&seen) {
+                all.extend(affected(&command, &queue));
+            }
+            all.sort_unstable();
+            let expected: Vec<JobNumber> = seen.iter().filter(|job| job.status == 1).map(QueuedTestJob::number).collect();
+            prop_assert_eq!(all, expected);
+        }
+    }
 }

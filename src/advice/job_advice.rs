@@ -174,9 +174,17 @@ impl JobAdvice {
         HeldId {
             cluster: self.cluster,
             proc: self.proc,
-            hold_code: self.hold_code,
-            hold_subcode: self.hold_subcode,
             since_s: self.held_since_ms.div_euclid(1000),
+            owner: self.owner.clone(),
+        }
+    }
+
+    /// Sets the owner, whom the commands name.
+    pub(super) fn set_owner(&mut self, owner: Option<SharedText>) {
+        self.owner = owner;
+        let job = self.held_id();
+        for command in [&mut self.command, &mut self.then] {
+            *command = command.take().and_then(|command| command.of_job(&job));
         }
     }
 
@@ -214,9 +222,8 @@ impl JobAdvice {
         let job = HeldId {
             cluster: 12,
             proc: 0,
-            hold_code: 12,
-            hold_subcode: 2,
             since_s: 1_795_227_966,
+            owner: Some("ada".into()),
         };
         JobAdvice {
             job: JobId {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::held_ids::{HeldId, job_constraint};
+use super::held_ids::{HeldCommand, HeldId};
 
 /// The number of a job within its access point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,12 +70,10 @@ impl RaisedRequest {
 }
 
 /// A command to type for one job. It does nothing once the job has left its present hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCommand {
     task: CommandTask,
-    job: JobId,
-    /// Time of the hold, epoch s.
-    since_s: i64,
+    job: HeldId,
 }
 
 /// The task of a command.
@@ -93,29 +91,37 @@ pub(super) enum CommandTask {
 
 impl JobCommand {
     /// Creates the command that performs `task` on `job`. Returns `None` if the task changes the
-    /// job, and its hold time is unknown.
+    /// job, and its hold time is unknown, or if the name of the owner is no plain one.
     pub(super) fn new(task: CommandTask, job: &HeldId) -> Option<JobCommand> {
-        (task == CommandTask::Look || job.since_s > 0).then_some(JobCommand {
+        let command = JobCommand {
             task,
-            job: JobId {
-                cluster: job.cluster,
-                proc: job.proc,
-            },
-            since_s: job.since_s,
-        })
+            job: job.clone(),
+        };
+        command.as_typed().is_some().then_some(command)
+    }
+
+    /// Returns the same command for `job`, of which more is known.
+    pub(super) fn of_job(&self, job: &HeldId) -> Option<JobCommand> {
+        JobCommand::new(self.task, job)
+    }
+
+    fn as_typed(&self) -> Option<HeldCommand> {
+        let job = std::slice::from_ref(&self.job);
+        let (program, arguments) = match self.task {
+            CommandTask::Look => return HeldCommand::look(None, job),
+            CommandTask::Release => ("condor_release", String::new()),
+            CommandTask::Remove => ("condor_rm", String::new()),
+            CommandTask::Raise(raised) => ("condor_qedit", raised.arguments()),
+        };
+        HeldCommand::new(program, None, job, &arguments)
     }
 }
 
 impl fmt::Display for JobCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (program, arguments) = match self.task {
-            CommandTask::Look => return write!(f, "condor_q -hold {}", self.job),
-            CommandTask::Release => ("condor_release", String::new()),
-            CommandTask::Remove => ("condor_rm", String::new()),
-            CommandTask::Raise(raised) => ("condor_qedit", raised.arguments()),
-        };
-        let constraint = job_constraint(self.job.cluster, self.job.proc, self.since_s);
-        write!(f, "{program} -constraint '{constraint}'{arguments}")
+        // A command without a text is never created.
+        let typed = self.as_typed().ok_or(fmt::Error)?;
+        typed.fmt(f)
     }
 }
 
@@ -134,16 +140,14 @@ mod tests {
         let job = HeldId {
             cluster: 12,
             proc: 1,
-            hold_code: 13,
-            hold_subcode: 2,
             since_s: 100,
+            owner: Some("ada".into()),
         };
         let raised = RaisedRequest {
             attribute: RequestAttribute::RequestCpus,
             number: 2,
         };
-        let guard =
-            "-constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && ClusterId==12 && ProcId==1'";
+        let guard = "-constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && Owner==\"ada\" && ClusterId==12 && ProcId==1'";
         for (task, expected) in [
             (CommandTask::Look, "condor_q -hold 12.1".to_owned()),
             (CommandTask::Release, format!("condor_release {guard}")),
@@ -155,7 +159,10 @@ mod tests {
         ] {
             let command = JobCommand::new(task, &job).expect("a command");
             assert_eq!(command.to_string(), expected);
-            let unknown = HeldId { since_s: 0, ..job };
+            let unknown = HeldId {
+                since_s: 0,
+                ..job.clone()
+            };
             let is_harmless = task == CommandTask::Look;
             assert_eq!(JobCommand::new(task, &unknown).is_some(), is_harmless);
         }

@@ -91,16 +91,14 @@ fn shared(texts: Vec<String>) -> Arc<[SharedText]> {
     texts.into_iter().map(SharedText::from).collect()
 }
 
-/// Returns the job with the attributes of its hold, for commands.
+/// Returns the job for commands. No store has the names of owners.
 fn held_id(held: &HeldJob<'_>) -> HeldId {
-    let (hold_code, hold_subcode) = held.reason();
     let since_ms = held.job.history.time_ms[held.asked.cycle.hold];
     HeldId {
         cluster: held.job.cluster,
         proc: held.job.proc,
-        hold_code,
-        hold_subcode,
         since_s: since_ms.div_euclid(1000),
+        owner: None,
     }
 }
 

@@ -8,12 +8,13 @@ mod answer_ledger;
 mod batch_memory;
 mod cause_groups;
 mod cause_words;
+mod command_names;
 mod decide;
 mod held_by_others;
 mod held_ids;
 mod held_jobs;
+mod id_ranges;
 mod idle_batch;
-mod idle_ids;
 mod idle_memory;
 mod job_advice;
 mod job_command;
@@ -35,6 +36,8 @@ mod remedy;
 mod restart_loops;
 #[cfg(test)]
 mod test_config;
+#[cfg(test)]
+mod test_queue;
 mod tried_probes;
 mod unheld_job;
 mod unheld_jobs;
@@ -52,6 +55,7 @@ pub use cause_groups::{CauseGroup, cause_groups, cause_name, has_cause_name, sho
 pub use cause_words::fitting_cause;
 pub use decide::{elsewhere_words, lack_words};
 pub use held_by_others::{HeldByOthers, OWNER_ATTRIBUTE};
+pub use held_ids::HeldCommand;
 pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, query_words};
 pub use idle_batch::IdleBatch;
 pub use idle_memory::{LowRequest, low_requests};

@@ -108,7 +108,7 @@ impl LogWords {
             let held = held.filter(|held| held.text_hash == one.hold_text_hash);
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
             let owner = self.owners.get(&(ap, one.cluster));
-            one.owner = owner.map(|&owner| self.owner_names[owner as usize].as_str().into());
+            one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
         }
     }
 

@@ -93,9 +93,8 @@ impl QueuedJob {
         HeldId {
             cluster: self.cluster,
             proc: self.proc,
-            hold_code: self.hold_code,
-            hold_subcode: self.hold_subcode,
             since_s: self.since_s,
+            owner: self.owner.clone(),
         }
     }
 
@@ -110,7 +109,7 @@ impl QueuedJob {
     /// Adds the facts that the log lacks to `advice`, which is about the present hold.
     pub(super) fn add_to(&self, advice: &mut JobAdvice) {
         if self.owner.is_some() {
-            advice.owner.clone_from(&self.owner);
+            advice.set_owner(self.owner.clone());
         }
         if self.reason.is_some() {
             advice.reason.clone_from(&self.reason);
@@ -154,7 +153,7 @@ impl QueuedJob {
             ap: self.ap.as_ref().unwrap_or(ap).clone(),
             cluster: self.cluster,
             proc: self.proc,
-            owner: None,
+            owner: self.owner.clone(),
             action: rule.map_or(HoldAction::None, |rule| rule.action),
             ground: rule.map_or(AdviceGround::Nothing, |_| AdviceGround::Rule),
             firmness: None,

@@ -117,9 +117,8 @@ mod tests {
         let held = HeldId {
             cluster: 7,
             proc: 0,
-            hold_code: 34,
-            hold_subcode: 102,
             since_s: 100,
+            owner: None,
         };
         let command = remedy_command(remedy, &held, raised_request(remedy, &job));
         command.map(|command| command.to_string())

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_action_comes_first_and_the_command_last() {
-        insta::assert_snapshot!(advice_text(&advice(), None), @r"
+        insta::assert_snapshot!(advice_text(&advice(), None), @r#"
         12.0: PROBABLY RELEASE AS IT IS
           why: so
           hold code 12/2: output files could not be transferred back: no such file or directory
@@ -167,8 +167,8 @@ mod tests {
           hold reason: no file\u{1b}
           owner: ada
           queue: RequestMemory 64, ResidentSetSize 4872 KiB, NumJobStarts 3
-          run: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227968 && ClusterId==12 && ProcId==0'
-        ");
+          run: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227968 && Owner=="ada" && ClusterId==12 && ProcId==0'
+        "#);
     }
 
     #[test]

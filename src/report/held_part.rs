@@ -7,7 +7,9 @@ use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
 use super::page::MAX_OPEN_CAUSES;
 use super::words;
-use poolcast_advice::{CauseGroup, JobAdvice, JobId, cause_groups, lack_words, state_words};
+use poolcast_advice::{
+    CauseGroup, HeldCommand, JobAdvice, JobId, cause_groups, lack_words, state_words,
+};
 use poolcast_base::output;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, code_meaning};
 use poolcast_holds::rehearsal::Proportion;
@@ -196,7 +198,10 @@ fn held_cause(
             .copied()
     });
     let first_jobs = group.jobs.iter().take(MAX_NAMED_JOBS);
-    let named = |text: &Option<String>| text.clone().filter(|_| is_named);
+    let named = |command: &Option<HeldCommand>| {
+        let command = command.as_ref().filter(|_| is_named);
+        command.map(ToString::to_string)
+    };
     HeldCause {
         action: action_words(group.action),
         is_probable: group.firmness == Some(AnswerFirmness::Probable),

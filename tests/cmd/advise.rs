@@ -5,7 +5,7 @@ use crate::place::{LOG_TEXT, Place, queue};
 #[test]
 fn a_rule_answers_by_itself() {
     let place = Place::with_run();
-    insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog.xz 1161.0")), @"
+    insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog.xz 1161.0")), @r#"
     exit 10
     1161.0: FIX, THEN RELEASE
       why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten
@@ -15,14 +15,14 @@ fn a_rule_answers_by_itself() {
       hold reason: Transfer input files failure at access point localhost while sending files to execution point slot1_15@localhost. Details: 1 total failures: first failure: reading from file /home/tester/gel/in/typo.dat: (errno 2) No such file or directory
       owner: tester
       run: condor_q -hold 1161.0
-      once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && ClusterId==1161 && ProcId==0'
+      once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && Owner=="tester" && ClusterId==1161 && ProcId==0'
     log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
     model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds
     note: the model has not learned from the last 8 min 13 s and their 379 holds:
       `poolcast run` learns from them
     note: the model was not shown to be better than chance
-    ");
+    "#);
     let json = place.run("advise run --log EventLog.xz 1161.0 --json");
     assert_eq!(json.code, Some(10));
     let document: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
@@ -209,7 +209,7 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
     let said = |code, first: &str, last: Option<&str>| {
         (Some(code), first.to_owned(), last.map(str::to_owned))
     };
-    let guarded = "-constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227967 && ClusterId==1185 && ProcId==0'";
+    let guarded = "-constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227967 && Owner==\"tester\" && ClusterId==1185 && ProcId==0'";
     assert_eq!(
         action("release"),
         said(

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use poolcast_advice::{
-    CauseGroup, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words, state_words,
+    CauseGroup, HeldCommand, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words,
+    state_words,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
@@ -291,9 +292,9 @@ fn cause_line(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'
 }
 
 /// The commands of a group, each with the words that introduce it.
-fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)> {
-    let now = group.command.as_deref();
-    let then = group.then.as_deref();
+fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a HeldCommand)> {
+    let now = group.command.as_ref();
+    let then = group.then.as_ref();
     match group.action {
         HoldAction::Fix if group.raise.is_some() => {
             let now = now.map(|command| ("", command));
@@ -317,14 +318,15 @@ fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)>
 }
 
 /// Returns `command`, or, if it is too long, a command that queries the ids of the cause.
-fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &str) -> String {
-    let lines = (command.len() + 16).div_ceil(view.width);
+fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &HeldCommand) -> String {
+    let text = command.to_string();
+    let lines = (text.len() + 16).div_ceil(view.width);
     let short = view
         .call
         .as_ref()
         .filter(|_| lines > MAX_COMMAND_LINES)
         .and_then(|call| group.command_with_ids_of(call, command));
-    short.unwrap_or_else(|| command.to_owned())
+    short.unwrap_or(text)
 }
 
 /// The heading of the groups `alike`: their answer and the number of jobs.
