@@ -15,7 +15,7 @@ use poolcast_holds::job_ads::ListedAd;
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
     HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease,\
-    Iwd,Cmd,TransferExecutable,ContainerImage,TransferContainer,DiskUsage";
+    Iwd,Cmd,TransferExecutable,ContainerImageFullPath,DiskUsage";
 
 /// HTCondor's `JobStatus` of a held job.
 const HELD_STATUS: i64 = 5;
@@ -254,6 +254,31 @@ mod tests {
             Some("condor_q -hold 7.1"),
             "no usage, no number"
         );
+    }
+
+    #[test]
+    fn the_image_of_a_job_is_the_file_that_htcondor_sends() {
+        let image = |attributes: &str| {
+            let queue = queue(&format!(
+                r#"[{{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 45, "Iwd": "/home/ada", {attributes}}}]"#
+            ));
+            let (mut advice, _) = queue.correct(Vec::new(), "log", 200_000);
+            let facts = advice.pop().and_then(|one| one.queue).expect("facts");
+            facts.files.image.as_ref().map(ToString::to_string)
+        };
+        let sent = |path: &str| {
+            image(&format!(
+                r#""ContainerImage": "a.sif", "ContainerImageFullPath": "{path}""#
+            ))
+        };
+        assert_eq!(sent("/images/a.sif").as_deref(), Some("/images/a.sif"));
+        assert_eq!(
+            sent("images/a.sif").as_deref(),
+            Some("/home/ada/images/a.sif")
+        );
+        assert_eq!(sent("osdf:///images/a.sif"), None);
+        assert_eq!(image(r#""ContainerImage": "a.sif""#), None);
+        assert_eq!(image(r#""ContainerImage": "/cvmfs/a.sif""#), None);
     }
 
     /// The ad of a job that HTCondor 25.14.1 held by its policy `HOLD_IF_MEMORY_EXCEEDED`.

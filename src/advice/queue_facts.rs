@@ -29,11 +29,15 @@ pub(super) struct JobFiles {
     pub(super) initial_directory: Option<SharedText>,
     /// `Cmd`, if HTCondor sends it with the job.
     pub(super) executable: Option<SharedText>,
-    /// `ContainerImage`, if it is a file that HTCondor sends with the job.
+    /// `ContainerImageFullPath`, if it is a file: HTCondor sends it with the job.
     pub(super) image: Option<SharedText>,
     /// `DiskUsage`, KiB.
     pub(super) disk_usage_kib: Option<u64>,
 }
+
+/// The attribute with the path or the URL of the container image that HTCondor sends with the job.
+/// `ContainerImage` has only its name then, or else an image that is used where the job runs.
+pub(super) const SENT_IMAGE: &str = "ContainerImageFullPath";
 
 /// Returns `path`, below `directory` if it is relative.
 pub(super) fn absolute_path(path: &str, directory: Option<&str>) -> Option<String> {

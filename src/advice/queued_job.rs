@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::held_ids::HeldId;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
-use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
+use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
+use super::reason_guard::heed_reason;
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
@@ -254,8 +255,7 @@ fn job_files(ad: &ListedAd, hold_code: i32, texts: &mut SharedTexts) -> JobFiles
         },
         // A directory in /cvmfs is used where the job runs.
         35 | 45 => JobFiles {
-            image: file("ContainerImage", is_sent("TransferContainer"))
-                .filter(|image| !image.starts_with("/cvmfs/")),
+            image: file(SENT_IMAGE, true),
             ..JobFiles::default()
         },
         12..=14 => JobFiles {

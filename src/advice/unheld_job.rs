@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::job_command::JobId;
 use super::look::url_looks::is_askable;
 use super::memory_plan::MAX_REQUEST_MB;
-use super::queue_facts::absolute_path;
+use super::queue_facts::{SENT_IMAGE, absolute_path};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{SharedText, SharedTexts, SharedValues};
 use poolcast_holds::job_ads::{ListedAd, MAX_STRING_BYTES};
@@ -134,11 +134,7 @@ fn inputs(ad: &ListedAd) -> Vec<String> {
     if !is("TransferIn", false) {
         paths.push(text("In"));
     }
-    // A directory in /cvmfs is used where the job runs.
-    let image = text("ContainerImage");
-    if !is("TransferContainer", false) && !image.starts_with("/cvmfs/") {
-        paths.push(image);
-    }
+    paths.push(text(SENT_IMAGE));
 
     let directory = Some(text("Iwd")).filter(|directory| directory.starts_with('/'));
     let mut found: Vec<String> = (paths.into_iter())
@@ -196,7 +192,8 @@ mod tests {
         let expected = [
             "/data/b.dat",
             "/home/ada/a.dat",
-            "/home/ada/image.sif",
+            "ContainerImageFullPath": "images/image.sif",
+            "/home/ada/images/image.sif",
             "/home/ada/in/",
             "/home/ada/run.sh",
             "osdf:///ospool/c",
@@ -206,10 +203,12 @@ mod tests {
 
     #[test]
     fn what_is_not_sent_from_here_is_left_out() {
-        let none: [Value; 6] = [
+        let none: [Value; 7] = [
             json!({"Cmd": "/bin/true", "TransferExecutable": false}),
             json!({"ContainerImage": "/cvmfs/image"}),
-            json!({"ContainerImage": "docker://image", "TransferContainer": true}),
+            json!({"ContainerImage": "docker://image"}),
+            // An image that HTCondor sends has its full path beside its name.
+            json!({"ContainerImage": "image.sif", "TransferContainer": false}),
             json!({"TransferInput": "a.dat", "ShouldTransferFiles": "NO"}),
             json!({"TransferInput": "a.dat", "StageInStart": 100}),
             json!({"TransferInput": "/Expr(a)/", "Cmd": "a", "JobUniverse": 7}),
