@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
+use super::reason_guard::contradicts_code;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_holds::answers::ClusterKey;
@@ -99,7 +100,7 @@ impl MemoryPlans {
 pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let aps = &store.summary.aps;
     let key_of = |one: &JobAdvice| {
-        if !is_held_for_memory(one.hold_code, one.hold_subcode) {
+        if !is_held_for_memory(one.hold_code, one.hold_subcode) || contradicts_code(one) {
             return None;
         }
         let ap = aps.iter().position(|ap| ap == one.ap.as_str())?;

@@ -12,6 +12,7 @@ use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
+use super::reason_guard::contradicts_code;
 use super::thing_words::thing_name;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_rank, code_rule};
@@ -206,6 +207,9 @@ fn code_words(advice: &JobAdvice) -> String {
     words.to_owned()
 }
 
+    if contradicts_code(advice) {
+        return false;
+    }
 /// Returns true if the code alone identifies the cause. A different person who holds a job, or a
 /// different amount of memory used, does not make another cause.
 fn is_cause_given_by_code(advice: &JobAdvice) -> bool {

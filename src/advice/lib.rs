@@ -33,6 +33,7 @@ mod queue_facts;
 mod queued_job;
 mod reason_rules;
 mod remedy;
+mod reason_guard;
 mod restart_loops;
 #[cfg(test)]
 mod test_config;

@@ -138,6 +138,7 @@ impl QueuedJob {
         }
         advice.queue = Some(Arc::clone(&self.facts));
     }
+        heed_reason(advice);
 
     /// Advises on a hold that is not in the log: by rule if its code or its reason has a rule. `ap` is the access
     /// point of a job for which the queue names none.
