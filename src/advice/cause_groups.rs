@@ -107,20 +107,17 @@ struct CauseKey {
     look: Option<LookState>,
 }
 
-/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. `all` is
-/// the advice on all held jobs, whose access points commands tell apart.
-pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
+/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs.
+pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
     for advice in chosen {
         by_cause.entry(cause_key(advice)).or_default().push(advice);
     }
 
-    // Job ids are unique only within an access point.
-    let names_access_point = all.windows(2).any(|two| two[0].ap != two[1].ap);
     let mut groups = Vec::new();
     for (key, mut jobs) in by_cause {
         jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
-        groups.push(group_of(&key, &jobs, names_access_point));
+        groups.push(group_of(&key, &jobs));
     }
     groups.sort_by_key(|group| {
         let rank = answer_rank(group.action, group.firmness);
@@ -207,12 +204,12 @@ fn code_words(advice: &JobAdvice) -> String {
     words.to_owned()
 }
 
-    if contradicts_code(advice) {
-        return false;
-    }
 /// Returns true if the code alone identifies the cause. A different person who holds a job, or a
 /// different amount of memory used, does not make another cause.
 fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
+    if contradicts_code(advice) {
+        return false;
+    }
     let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
     let is_raise = matches!(
         remedy,
@@ -243,11 +240,7 @@ fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
     advice.look.as_deref().filter(|_| is_by_look)
 }
 
-fn group_of<'a>(
-    key: &CauseKey,
-    jobs: &[&'a JobAdvice],
-    names_access_point: bool,
-) -> CauseGroup<'a> {
+fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
     let first = jobs[0];
     let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
     let since = jobs.iter().map(|advice| advice.held_since_ms);
@@ -255,11 +248,8 @@ fn group_of<'a>(
     let raise = raises.max_by_key(|raise| raise.number);
 
     let named = jobs.iter().filter(|advice| is_named(advice));
-    let names = JobNames {
-        members: named.map(|advice| advice.held_id()).collect(),
-        access_point: names_access_point.then_some(first.ap.as_str()),
-    };
-    let (command, then) = names.commands(first, raise);
+    let named: Vec<HeldId> = named.map(|advice| advice.held_id()).collect();
+    let (command, then) = commands(first, raise, &named);
 
     let with_state = jobs.iter().filter(|advice| advice.state.is_some());
     let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
@@ -365,43 +355,27 @@ fn is_named(advice: &JobAdvice) -> bool {
     advice.action != HoldAction::Probe || advice.command.is_some()
 }
 
-/// The jobs of one group, for building commands that name exactly these jobs.
-struct JobNames<'a> {
-    /// The jobs of the group, sorted by id.
-    members: Vec<HeldId>,
-    /// The group's access point; `None` if the log has only one.
-    access_point: Option<&'a str>,
-}
-
-impl JobNames<'_> {
-    /// Returns the command for now and the command for later. `first` is any job of the group, and
-    /// `raise` the request that its jobs should have.
-    fn commands(
-        &self,
-        first: &JobAdvice,
-        raise: Option<RaisedRequest>,
-    ) -> (Option<HeldCommand>, Option<HeldCommand>) {
-        let release = || self.command("condor_release", "");
-        let is_released = first.then.is_some();
-        match first.action {
-            HoldAction::Release | HoldAction::Probe => (release(), None),
-            HoldAction::Remove => (self.command("condor_rm", ""), None),
-            HoldAction::Fix => match raise {
-                Some(raise) => (self.command("condor_qedit", &raise.arguments()), release()),
-                None => (
-                    HeldCommand::look(self.access_point, &self.members),
-                    release(),
-                ),
-            },
-            HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
-            HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
-        }
-    }
-
-    /// Builds a command that runs `program` with `arguments` on the jobs that are still in
-    /// the same hold.
-    fn command(&self, program: &str, arguments: &str) -> Option<HeldCommand> {
-        HeldCommand::new(program, self.access_point, &self.members, arguments)
+/// Returns the commands for now and for later, on `jobs`, which are sorted. `first` is any job of the
+/// group, and `raise` the request that its jobs should have.
+fn commands(
+    first: &JobAdvice,
+    raise: Option<RaisedRequest>,
+    jobs: &[HeldId],
+) -> (Option<HeldCommand>, Option<HeldCommand>) {
+    let release = || HeldCommand::new("condor_release", jobs, "");
+    let is_released = first.then.is_some();
+    match first.action {
+        HoldAction::Release | HoldAction::Probe => (release(), None),
+        HoldAction::Remove => (HeldCommand::new("condor_rm", jobs, ""), None),
+        HoldAction::Fix => match raise {
+            Some(raise) => (
+                HeldCommand::new("condor_qedit", jobs, &raise.arguments()),
+                release(),
+            ),
+            None => (HeldCommand::look(jobs), release()),
+        },
+        HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
+        HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
     }
 }
 
@@ -427,7 +401,7 @@ mod tests {
 
     fn groups_of(advice: &[JobAdvice]) -> Vec<CauseGroup<'_>> {
         let chosen: Vec<&JobAdvice> = advice.iter().collect();
-        cause_groups(advice, &chosen)
+        cause_groups(&chosen)
     }
 
     #[test]
@@ -540,7 +514,7 @@ mod tests {
                 .iter()
                 .filter(|one| shown.contains(&(one.cluster, one.proc)))
                 .collect();
-            for group in cause_groups(&advice, &chosen) {
+            for group in cause_groups(&chosen) {
                 let expected: Vec<(i32, i32)> = group.jobs.iter().map(|job| (job.cluster, job.proc)).collect();
                 let changing = group.command.iter().filter(|_| group.raise.is_some()).chain(&group.then);
                 for command in changing {

@@ -18,6 +18,8 @@ pub(super) struct HeldId {
     pub(super) since_s: i64,
     /// Its owner, if it is known.
     pub(super) owner: Option<SharedText>,
+    /// The access point that commands must name.
+    pub(super) schedd: Option<SharedText>,
 }
 
 /// Maximum difference between the timestamps of a hold in the log and in the queue, s.
@@ -45,15 +47,9 @@ pub struct HeldCommand {
 
 impl HeldCommand {
     /// Creates the command `program JOBS arguments`, which affects only those of `jobs` that are
-    /// still in the same hold. `jobs` must be sorted, and `access_point` is the one to name. Returns
-    /// `None` if there are no jobs, if one of their hold times is unknown, or if a name is no plain
-    /// one.
-    pub(super) fn new(
-        program: &str,
-        access_point: Option<&str>,
-        jobs: &[HeldId],
-        arguments: &str,
-    ) -> Option<HeldCommand> {
+    /// still in the same hold. `jobs` must be sorted, and of one access point. Returns `None` if there
+    /// are no jobs, if one of their hold times is unknown, or if a name is no plain one.
+    pub(super) fn new(program: &str, jobs: &[HeldId], arguments: &str) -> Option<HeldCommand> {
         let since_s = jobs.iter().map(|job| job.since_s);
         if since_s.clone().any(|since_s| since_s <= 0) {
             return None;
@@ -61,7 +57,7 @@ impl HeldCommand {
         let latest_s = since_s.max()?;
         let owners = and_owned_by(jobs.iter().map(|job| job.owner.as_deref()))?;
         Some(HeldCommand {
-            program: program_at(program, access_point)?,
+            program: program_at(program, jobs[0].schedd.as_deref())?,
             guard: Some(hold_guard(latest_s) + &owners),
             jobs: jobs.iter().map(|job| (job.cluster, job.proc)).collect(),
             arguments: arguments.to_owned(),
@@ -70,12 +66,12 @@ impl HeldCommand {
 
     /// Creates a command that shows why `jobs` are held. Returns `None` as [`HeldCommand::new`] does,
     /// but the hold times of a few jobs may be unknown.
-    pub(super) fn look(access_point: Option<&str>, jobs: &[HeldId]) -> Option<HeldCommand> {
+    pub(super) fn look(jobs: &[HeldId]) -> Option<HeldCommand> {
         if jobs.len() > MAX_IDS {
-            return HeldCommand::new(LOOK, access_point, jobs, "");
+            return HeldCommand::new(LOOK, jobs, "");
         }
-        (!jobs.is_empty()).then_some(HeldCommand {
-            program: program_at(LOOK, access_point)?,
+        Some(HeldCommand {
+            program: program_at(LOOK, jobs.first()?.schedd.as_deref())?,
             guard: None,
             jobs: jobs.iter().map(|job| (job.cluster, job.proc)).collect(),
             arguments: String::new(),
@@ -146,11 +142,12 @@ mod tests {
             proc,
             since_s: 100,
             owner: None,
+            schedd: None,
         }
     }
 
     fn text(program: &str, jobs: &[HeldId], arguments: &str) -> Option<String> {
-        let command = HeldCommand::new(program, None, jobs, arguments);
+        let command = HeldCommand::new(program, jobs, arguments);
         command.map(|command| command.to_string())
     }
 
@@ -173,7 +170,7 @@ mod tests {
             text("condor_release", &many, "").expect("many"),
             format!("condor_release {guard}ClusterId==7 && ProcId>=0 && ProcId<=19'")
         );
-        let few = HeldCommand::new("condor_qedit", None, &all, " RequestCpus 2");
+        let few = HeldCommand::new("condor_qedit", &all, " RequestCpus 2");
         assert_eq!(
             few.expect("few")
                 .with_ids_of("poolcast advise --ids")
@@ -191,11 +188,10 @@ mod tests {
             ..held(12, 0)
         };
         let both = [unknown, held(12, 1)];
-        let look = HeldCommand::look(Some("ap1"), &both).expect("few");
-        assert_eq!(look.to_string(), "condor_q -hold -name ap1 12.0 12.1");
+        let look = HeldCommand::look(&both).expect("few");
+        assert_eq!(look.to_string(), "condor_q -hold 12.0 12.1");
         assert_eq!(look.with_ids_of("call"), None);
-        assert_eq!(HeldCommand::look(Some("-all"), &both), None);
-        assert_eq!(HeldCommand::look(None, &[]), None);
+        assert_eq!(HeldCommand::look(&[]), None);
 
         assert_eq!(text("condor_rm", &both, ""), None);
         assert_eq!(text("condor_rm", &[], ""), None);
@@ -212,6 +208,29 @@ mod tests {
         assert_eq!(text("condor_rm", &[owned("a\" || true")], ""), None);
     }
 
+    #[test]
+    fn another_access_point_is_part_of_a_command() {
+        let elsewhere = |schedd: &str| HeldId {
+            schedd: Some(schedd.into()),
+            ..held(12, 0)
+        };
+        let command = HeldCommand::new("condor_rm", &[elsewhere("ap1")], "").expect("one");
+        assert!(
+            command
+                .to_string()
+                .starts_with("condor_rm -name ap1 -constraint '")
+        );
+        let by_ids = command.with_ids_of("call").expect("a constraint");
+        assert!(
+            by_ids.contains(" sh -c 'condor_rm -name ap1 -constraint "),
+            "{by_ids}"
+        );
+        let look = HeldCommand::look(&[elsewhere("ap1")]).expect("one");
+        assert_eq!(look.to_string(), "condor_q -hold -name ap1 12.0");
+        assert_eq!(HeldCommand::look(&[elsewhere("-all")]), None);
+        assert_eq!(text("condor_rm", &[elsewhere("$(id)")], ""), None);
+    }
+
     /// Returns the ids of the jobs in `queue` that the text of a command on `page` affects.
     fn affected_by(page: &[HeldId], queue: &[QueuedTestJob]) -> Vec<JobNumber> {
         affected(&text("condor_release", page, "").expect("a command"), queue)
@@ -223,6 +242,7 @@ mod tests {
             proc: job.proc,
             since_s: job.since_s,
             owner: Some(job.owner.into()),
+            schedd: None,
         }
     }
 

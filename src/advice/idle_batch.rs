@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::command_names::and_owned_by;
+use super::command_names::{and_owned_by, program_at};
 use super::id_ranges::{JobNumber, id_expressions};
 use super::job_command::JobId;
 use super::unheld_job::UnheldJob;
@@ -50,13 +50,16 @@ impl IdleBatch {
 }
 
 /// Returns the commands `program JOBS arguments`, which affect exactly the `members` that are still
-/// idle, and have been since they were seen. Returns none if it is unknown since when one of them has
-/// been idle, or if the name of an owner is no plain one.
+/// idle, and have been since they were seen. They must be of one access point. Returns none if it is
+/// unknown since when one of them has been idle, or if a name is no plain one.
 pub(super) fn commands_for(program: &str, members: &[&UnheldJob], arguments: &str) -> Vec<String> {
     let since_s = members.iter().map(|job| job.since_s);
     let owners = and_owned_by(members.iter().map(|job| job.owner.as_deref()));
-    let (Some(1..), Some(latest_s), Some(owners)) = (since_s.clone().min(), since_s.max(), owners)
-    else {
+    let schedd = members.first().and_then(|job| job.schedd.as_deref());
+    let (Some(1..), Some(latest_s)) = (since_s.clone().min(), since_s.max()) else {
+        return Vec::new();
+    };
+    let (Some(owners), Some(program)) = (owners, program_at(program, schedd)) else {
         return Vec::new();
     };
     // A job that starts and is idle again has a later time.

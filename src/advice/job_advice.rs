@@ -65,6 +65,10 @@ pub struct JobAdvice {
     pub job: JobId,
     /// The job's access point.
     pub ap: SharedText,
+    /// The access point that commands on the job must name; `None` if HTCondor's programs ask it
+    /// anyway, or if its name is unknown.
+    #[serde(skip)]
+    pub(super) schedd: Option<SharedText>,
     /// Cluster number of the job.
     #[serde(skip)]
     pub cluster: i32,
@@ -176,12 +180,29 @@ impl JobAdvice {
             proc: self.proc,
             since_s: self.held_since_ms.div_euclid(1000),
             owner: self.owner.clone(),
+            schedd: self.schedd.clone(),
         }
+    }
+
+    /// Returns true if there is a command that affects the job as long as it is in the same hold.
+    pub fn has_command_on_hold(&self) -> bool {
+        let mut commands = self.command.iter().chain(&self.then);
+        commands.any(JobCommand::changes_job)
     }
 
     /// Sets the owner, whom the commands name.
     pub(super) fn set_owner(&mut self, owner: Option<SharedText>) {
         self.owner = owner;
+        self.renew_commands();
+    }
+
+    /// Sets the access point that the commands must name.
+    pub(super) fn set_schedd(&mut self, schedd: Option<SharedText>) {
+        self.schedd = schedd;
+        self.renew_commands();
+    }
+
+    fn renew_commands(&mut self) {
         let job = self.held_id();
         for command in [&mut self.command, &mut self.then] {
             *command = command.take().and_then(|command| command.of_job(&job));
@@ -224,6 +245,7 @@ impl JobAdvice {
             proc: 0,
             since_s: 1_795_227_966,
             owner: Some("ada".into()),
+            schedd: None,
         };
         JobAdvice {
             job: JobId {
@@ -231,6 +253,7 @@ impl JobAdvice {
                 proc: 0,
             },
             ap: "ap".into(),
+            schedd: None,
             cluster: 12,
             proc: 0,
             owner: Some("ada".into()),

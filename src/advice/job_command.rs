@@ -91,7 +91,7 @@ pub(super) enum CommandTask {
 
 impl JobCommand {
     /// Creates the command that performs `task` on `job`. Returns `None` if the task changes the
-    /// job, and its hold time is unknown, or if the name of the owner is no plain one.
+    /// job, and its hold time is unknown, or if the name of its owner or access point is no plain one.
     pub(super) fn new(task: CommandTask, job: &HeldId) -> Option<JobCommand> {
         let command = JobCommand {
             task,
@@ -105,15 +105,20 @@ impl JobCommand {
         JobCommand::new(self.task, job)
     }
 
+    /// Returns false if the command only shows the job.
+    pub(super) fn changes_job(&self) -> bool {
+        self.task != CommandTask::Look
+    }
+
     fn as_typed(&self) -> Option<HeldCommand> {
         let job = std::slice::from_ref(&self.job);
         let (program, arguments) = match self.task {
-            CommandTask::Look => return HeldCommand::look(None, job),
+            CommandTask::Look => return HeldCommand::look(job),
             CommandTask::Release => ("condor_release", String::new()),
             CommandTask::Remove => ("condor_rm", String::new()),
             CommandTask::Raise(raised) => ("condor_qedit", raised.arguments()),
         };
-        HeldCommand::new(program, None, job, &arguments)
+        HeldCommand::new(program, job, &arguments)
     }
 }
 
@@ -142,6 +147,7 @@ mod tests {
             proc: 1,
             since_s: 100,
             owner: Some("ada".into()),
+            schedd: None,
         };
         let raised = RaisedRequest {
             attribute: RequestAttribute::RequestCpus,

@@ -354,7 +354,7 @@ mod tests {
         let (advice, _) = odd.correct(Vec::new(), "log", 0);
         assert_eq!(advice.len(), 2);
         assert_eq!(
-            super::super::cause_groups(&advice, &advice.iter().collect::<Vec<_>>()).len(),
+            super::super::cause_groups(&advice.iter().collect::<Vec<_>>()).len(),
             2
         );
     }

@@ -99,6 +99,7 @@ fn held_id(held: &HeldJob<'_>) -> HeldId {
         proc: held.job.proc,
         since_s: since_ms.div_euclid(1000),
         owner: None,
+        schedd: None,
     }
 }
 
@@ -181,6 +182,7 @@ impl HoldJudge<'_> {
         JobAdvice {
             job: JobId { cluster, proc },
             ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
+            schedd: None,
             cluster,
             proc,
             owner: None,

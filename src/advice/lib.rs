@@ -10,6 +10,7 @@ mod cause_groups;
 mod cause_words;
 mod command_names;
 mod decide;
+mod default_schedd;
 mod held_by_others;
 mod held_ids;
 mod held_jobs;
@@ -31,10 +32,11 @@ mod probe_result;
 mod published_model;
 mod queue_facts;
 mod queued_job;
+mod reason_guard;
 mod reason_rules;
 mod remedy;
-mod reason_guard;
 mod restart_loops;
+mod same_host;
 #[cfg(test)]
 mod test_config;
 #[cfg(test)]
@@ -55,6 +57,7 @@ pub use batch_memory::{MemoryPlans, add_memory_plans};
 pub use cause_groups::{CauseGroup, cause_groups, cause_name, has_cause_name, shown_cause};
 pub use cause_words::fitting_cause;
 pub use decide::{elsewhere_words, lack_words};
+pub use default_schedd::DefaultSchedd;
 pub use held_by_others::{HeldByOthers, OWNER_ATTRIBUTE};
 pub use held_ids::HeldCommand;
 pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, query_words};

@@ -96,6 +96,7 @@ impl QueuedJob {
             proc: self.proc,
             since_s: self.since_s,
             owner: self.owner.clone(),
+            schedd: None,
         }
     }
 
@@ -137,8 +138,8 @@ impl QueuedJob {
             }
         }
         advice.queue = Some(Arc::clone(&self.facts));
-    }
         heed_reason(advice);
+    }
 
     /// Advises on a hold that is not in the log: by rule if its code or its reason has a rule. `ap` is the access
     /// point of a job for which the queue names none.
@@ -153,6 +154,7 @@ impl QueuedJob {
         let (meaning, reasons) = texts.of_hold(self.hold_code, self.hold_subcode, self.named_fault);
         let mut advice = JobAdvice {
             ap: self.ap.as_ref().unwrap_or(ap).clone(),
+            schedd: None,
             cluster: self.cluster,
             proc: self.proc,
             owner: self.owner.clone(),
@@ -254,7 +256,6 @@ fn job_files(ad: &ListedAd, hold_code: i32, texts: &mut SharedTexts) -> JobFiles
             executable: file("Cmd", is_sent("TransferExecutable")),
             ..JobFiles::default()
         },
-        // A directory in /cvmfs is used where the job runs.
         35 | 45 => JobFiles {
             image: file(SENT_IMAGE, true),
             ..JobFiles::default()

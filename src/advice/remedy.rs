@@ -119,6 +119,7 @@ mod tests {
             proc: 0,
             since_s: 100,
             owner: None,
+            schedd: None,
         };
         let command = remedy_command(remedy, &held, raised_request(remedy, &job));
         command.map(|command| command.to_string())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::command_names::program_at;
 use super::job_command::JobId;
 use htcondor_eventlog::{
     ABORTED, DISCONNECTED, EVICTED, EXECUTE, HELD, RECONNECT_FAILED, RECONNECTED, RELEASED,
@@ -41,6 +42,10 @@ pub enum RunEnd {
 pub struct RestartLoop {
     /// Their access point.
     pub ap: SharedText,
+    /// The access point that commands must name; `None` if HTCondor's programs ask it anyway, or if
+    /// its name is unknown.
+    #[serde(skip)]
+    pub schedd: Option<SharedText>,
     /// Their cluster.
     pub cluster: i32,
     /// The jobs, by id.
@@ -115,6 +120,7 @@ pub fn restart_loops(
         let key = (job.ap, job.cluster, last.end);
         let found = loops.entry(key).or_insert_with(|| RestartLoop {
             ap: store.summary.aps[job.ap as usize].as_str().into(),
+            schedd: None,
             cluster: job.cluster,
             jobs: Vec::new(),
             last_end: last.end,
@@ -133,6 +139,17 @@ pub fn restart_loops(
 }
 
 impl RestartLoop {
+    /// Returns the command that prints `attributes` of the jobs; `None` if the access point has no
+    /// plain name.
+    pub fn attributes_command(&self, attributes: &str) -> Option<String> {
+        let program = program_at("condor_q", self.schedd.as_deref())?;
+        let jobs = match self.jobs[..] {
+            [only] => only.to_string(),
+            _ => self.cluster.to_string(),
+        };
+        Some(format!("{program} {jobs} -af:j {attributes}"))
+    }
+
     fn add(&mut self, job: JobId, lost: &LostRuns) {
         let starts = lost.runs.len() + usize::from(lost.is_running);
         self.starts = (self.starts.0.min(starts), self.starts.1.max(starts));

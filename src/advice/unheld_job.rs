@@ -34,6 +34,9 @@ pub struct UnheldJob {
     pub job: JobId,
     /// Its access point; empty if it is unknown.
     pub ap: SharedText,
+    /// The access point that commands must name; `None` if HTCondor's programs ask it anyway, or if
+    /// its name is unknown.
+    pub(super) schedd: Option<SharedText>,
     /// Its owner, if the queue names one.
     pub owner: Option<SharedText>,
     /// Its batch, if it has a name.
@@ -94,6 +97,7 @@ impl UnheldJob {
         Ok(Some(UnheldJob {
             job: JobId { cluster, proc },
             ap: common.texts.share(ap),
+            schedd: None,
             owner: words("Owner").map(|owner| common.texts.share(&owner)),
             batch: words("JobBatchName").map(|batch| common.texts.share(&batch)),
             is_idle,
@@ -188,11 +192,11 @@ mod tests {
     #[test]
     fn inputs_are_urls_and_local_paths_below_the_directory_of_the_job() {
         let ad = json!({"Cmd": "run.sh", "In": "/dev/null", "ContainerImage": "image.sif",
+            "ContainerImageFullPath": "images/image.sif",
             "TransferInput": "a.dat, /data/b.dat,osdf:///ospool/c,in/,a.dat,x.$$(OpSys),ftp://host/d,osdf:///x.$$(OpSys)"});
         let expected = [
             "/data/b.dat",
             "/home/ada/a.dat",
-            "ContainerImageFullPath": "images/image.sif",
             "/home/ada/images/image.sif",
             "/home/ada/in/",
             "/home/ada/run.sh",

@@ -43,7 +43,7 @@ pub(super) fn send_all(
         return outcome;
     }
     let dir = state_dir(sources)?;
-    let groups = cause_groups(view.all, &view.chosen);
+    let groups = cause_groups(&view.chosen);
     let call = view.call.as_deref().unwrap_or_default();
     for target in &args.notify {
         let notified = notify(&dir, target, call, &groups, view.basis.asked_ms);

@@ -265,10 +265,13 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
     }
-    let end = output::shown_page(&end_lines(args, view));
+    let mut end = end_lines(args, view);
     if is_one_job {
-        return long_text(view) + &output::shown_page(&view.basis_lines()) + &end;
+        let basis = output::shown_page(&view.basis_lines());
+        return long_text(view) + &basis + &shown_end(end);
     }
+    end.splice(0..0, outdated_lines(view));
+    let end = shown_end(end);
     if args.long {
         let mut head = view.head();
         head.push(PageLine::plain(""));
@@ -299,6 +302,23 @@ fn page_end_loops(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines
 }
 
+/// The end of the page, below a blank line.
+fn shown_end(mut lines: Vec<PageLine>) -> String {
+    if !lines.is_empty() {
+        lines.insert(0, PageLine::plain(""));
+    }
+    output::shown_page(&lines)
+}
+
+/// Says what to do if the commands of a page are out of date.
+fn outdated_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
+    if !view.chosen.iter().any(|one| one.has_command_on_hold()) {
+        return Vec::new();
+    }
+    let words = "if HTCondor finds none of the jobs of a command, they have changed: ask again";
+    view.wrapped(LineColour::Dim, words)
+}
+
 /// The end of the page: who may release the jobs of others, and what would give better advice.
 fn end_lines(args: &AdviseArgs, view: &AdviceView<'_>) -> Vec<PageLine> {
     let mut lines = Vec::new();
@@ -311,9 +331,6 @@ fn end_lines(args: &AdviseArgs, view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     if let Some(better) = &view.better {
         lines.extend(view.wrapped(LineColour::Dim, better));
-    }
-    if !lines.is_empty() {
-        lines.insert(0, PageLine::plain(""));
     }
     lines
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::{AdviceSources, LearnedRun};
+use super::default_schedd::{default_schedd, name_other_schedds};
 use super::trained_run;
 use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
@@ -80,7 +81,7 @@ impl ComputedAdvice {
         sources: &AdviceSources,
         question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
-        let at_ms = question.at_ms;
+        let (at_ms, is_queue_of_now) = (question.at_ms, question.is_queue_of_now);
         // Only the queue knows which jobs of the log of all users are of this one.
         let is_unknown_whose = sources.has_event_log && question.queue.is_none() && at_ms.is_none();
         if sources.has_no_events() || is_unknown_whose {
@@ -119,12 +120,18 @@ impl ComputedAdvice {
         }
         apply_reason_rules(&mut all);
         add_memory_plans(&store, &mut all);
+        if !is_queue_of_now {
+            name_other_schedds(&mut all);
+        }
         let ended = check_selections(&store, &all, question.selections, at_ms)?;
 
         // The queue may know of a hold that is not in the log.
         let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
         let is_listed = |job: JobId| !has_jobs_of_others && !held.contains(&job);
-        let loops = restart_loops(&store, basis.asked_ms, is_listed);
+        let mut loops = restart_loops(&store, basis.asked_ms, is_listed);
+        if !loops.is_empty() && !is_queue_of_now {
+            default_schedd().name_others_of_loops(&mut loops);
+        }
         Ok(ComputedAdvice {
             basis,
             all,
@@ -142,6 +149,7 @@ impl ComputedAdvice {
             queue,
             selections,
             now_ms,
+            is_queue_of_now,
             ..
         } = question;
         let queue = queue.context(hinted(
@@ -150,6 +158,9 @@ impl ComputedAdvice {
         ))?;
         let (mut all, agreement) = queue.correct(Vec::new(), "", now_ms);
         apply_reason_rules(&mut all);
+        if !is_queue_of_now {
+            name_other_schedds(&mut all);
+        }
         for selection in selections {
             ensure!(
                 all.iter().any(|one| selection.has(one.cluster, one.proc)),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
+use super::default_schedd::default_schedd;
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
 use poolcast_advice::{
@@ -33,8 +34,14 @@ pub(super) fn print_idle_advice(
     jobs.retain(|job| is_wanted(args, &sources.selections, job));
 
     let is_queue_here = args.queue.as_deref().is_none_or(|named| named == "now");
+    if !is_queue_here {
+        default_schedd().name_others_of_unheld(&mut jobs);
+    }
     let looks = look_at_inputs(args, is_queue_here, now_ms, &jobs);
-    let runs = LoggedRuns::find(args, sources, &jobs)?;
+    let mut runs = LoggedRuns::find(args, sources, &jobs)?;
+    if !is_queue_here {
+        default_schedd().name_others_of_loops(&mut runs.loops);
+    }
     let view = IdleView {
         jobs: &jobs,
         looks: &looks,

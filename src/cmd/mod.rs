@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod collect;
 pub mod dag;
+mod default_schedd;
 pub mod doctor;
 pub mod evaluate;
 pub mod explain;

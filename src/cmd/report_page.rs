@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::default_schedd::name_other_schedds;
 use super::{logs, trained_run};
 use poolcast_advice::{AdviceBasis, AdviceModels, advise, apply_reason_rules};
 use poolcast_base::{files, output};
@@ -48,6 +49,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
             )),
         }
     }
+    name_other_schedds(&mut advice);
     let basis = AdviceBasis::new(&store, &models);
     Ok(Some(HeldJobs { basis, advice }))
 }

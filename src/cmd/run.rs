@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::asked_advice::earlier_answers;
+use super::default_schedd::name_other_schedds;
 use super::flags::{flag, flags};
 use super::history_log::{HISTORY_LOG, write_history_log};
 use super::own_logs::expand_own_logs;
@@ -177,6 +178,7 @@ fn conclude_without_model(
         origin: &origin,
     };
     let mut advice = advise(store, models, &config.advice, None)?;
+    name_other_schedds(&mut advice);
     let basis = AdviceBasis::new(store, &models);
     let rehearsal = RehearsalTally::read(out)?;
     let report = RunReport {
@@ -233,7 +235,8 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         answers: answers.as_ref(),
         origin: &origin,
     };
-    let advice = advise(&finished.store, models, &config.advice, None)?;
+    let mut advice = advise(&finished.store, models, &config.advice, None)?;
+    name_other_schedds(&mut advice);
     let basis = AdviceBasis::new(&finished.store, &models);
 
     let rehearsal = RehearsalTally::read(&config.out)?;

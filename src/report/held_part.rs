@@ -54,7 +54,7 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     }
 
     let chosen: Vec<&JobAdvice> = held.advice.iter().collect();
-    let groups = cause_groups(&held.advice, &chosen);
+    let groups = cause_groups(&chosen);
     let mut blocks = vec![
         ReportBlock::paragraph(counts_sentence(&held.advice)),
         ReportBlock::paragraph(format!(

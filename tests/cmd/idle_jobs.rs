@@ -134,9 +134,9 @@ fn idle_jobs_whose_files_are_missing_are_counted_with_a_command() {
         "6 idle jobs, 1 running: 5 without a file that they need looked at 4 files",
         "FIX BEFORE THEY START: 5 jobs",
         "3 idle jobs of batch sim (cluster 4) need /home/ada/no/x.dat, which does not exist: put it there, or hold them until then: \
-         condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==4 && ProcId>=0 && ProcId<=2'",
+         condor_hold -name ap40 -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==4 && ProcId>=0 && ProcId<=2'",
         "2 idle jobs of cluster 5 need /home/ada/no/1.dat and 1 other file, which do not exist: put them there, or hold them until then: \
-         condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==5 && ProcId>=0 && ProcId<=1'",
+         condor_hold -name ap40 -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==5 && ProcId>=0 && ProcId<=1'",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
@@ -174,7 +174,7 @@ fn servers_are_asked_once_for_the_urls_of_own_idle_jobs() {
     for text in [
         "6 idle jobs, 1 running: 3 without a file that they need; the files of 2 were not all looked at looked at 4 files",
         "2 idle jobs of root, batch sim (cluster 6) need http://server/typo, which its server does not have: put it there, or hold them \
-         until then: condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==6 && ProcId>=0 && ProcId<=1'",
+         until then: condor_hold -name ap40 -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==6 && ProcId>=0 && ProcId<=1'",
         "1 idle job of root, batch other (cluster 6) needs /home/ada/no/x.dat, which does not exist",
         "note: the servers of 1 file that idle jobs need do not answer, such as that of http://server/broken",
     ] {
@@ -299,7 +299,10 @@ fn jobs_that_are_put_back_again_are_listed_beside_held_ones() {
     let told = "STARTED AND PUT BACK AGAIN: 1 job cluster 9: 1 job, 4 starts, each evicted, 4 h 0 min of runs lost; last at 08:00 \
         each run ends after 1 h 0 min: a limit of time, or a slot that goes away";
     assert!(page.contains(told), "{page}");
-    assert!(page.contains("condor_q 9.0 -af:j NumJobStarts"), "{page}");
+    assert!(
+        page.contains("condor_q -name ap40 9.0 -af:j NumJobStarts"),
+        "{page}"
+    );
     let filtered = place.stdout("advise own.log --code 13");
     assert!(!filtered.contains("PUT BACK"), "{filtered}");
 
@@ -325,6 +328,6 @@ fn idle_jobs_that_request_too_little_memory_are_counted() {
     place.write("own.log", log_of_large_jobs());
     let page = one_line(&advise(&place, "own.log").stdout);
     let told = "REQUEST MORE MEMORY: 1 job 1 idle job of batch sim (cluster 8) requests 512 MB: 12 of 12 jobs of this batch used more: \
-        condor_qedit -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==8 && ProcId==20' RequestMemory 1152";
+        condor_qedit -name ap40 -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==8 && ProcId==20' RequestMemory 1152";
     assert!(page.contains(told), "{page}");
 }

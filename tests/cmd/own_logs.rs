@@ -164,6 +164,77 @@ pub(crate) fn with_programs(place: &Place, args: &str, programs: &[(&str, &str)]
 }
 
 #[test]
+fn commands_name_the_access_point_of_another_host() {
+    let place = Place::new();
+    let submitted = "Job submitted from host: <10.0.0.1:9618?alias=ap9.example>";
+    let log = record("000", "2.0", 10, submitted) + &held("2.0", 21, "13/2");
+    place.write("job.log", log);
+    let page = |settings: &str| {
+        let script = format!("case $1 in {settings} *) echo Not defined: $1 >&2; exit 1;; esac");
+        let page = with_programs(&place, "advise job.log", &[("condor_config_val", &script)]);
+        assert!(
+            page.stdout.contains("they have changed: ask again"),
+            "{page}"
+        );
+        page.stdout
+    };
+    let named = "once fixed: condor_release -name ap9.example -constraint '";
+    let unnamed = "once fixed: condor_release -constraint '";
+    for elsewhere in [
+        "",
+        "FULL_HOSTNAME) echo ap8.example;;",
+        "FULL_HOSTNAME) echo ap9.example;; SCHEDD_HOST) echo ap8.example;;",
+    ] {
+        let page = page(elsewhere);
+        assert!(page.contains(named), "{elsewhere}\n{page}");
+    }
+    let here = page("FULL_HOSTNAME) echo ap9.example;; SCHEDD_NAME) echo s1;;");
+    assert!(here.contains(unnamed), "{here}");
+
+    // The queue of this access point has the jobs of this access point.
+    let job = r#"[{"ClusterId": 2, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2, "Owner": "ada",
+        "EnteredCurrentStatus": 1795224060, "GlobalJobId": "ap9.example#2.0#9"}]"#;
+    place.write("queue.json", job);
+    let condor_q = format!("cat {}/queue.json", place.path("").display());
+    let now = with_programs(
+        &place,
+        "advise job.log --queue now",
+        &[("condor_q", &condor_q)],
+    );
+    let unnamed = "once fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795224062 && Owner==\"ada\" && ";
+    assert!(now.stdout.contains(unnamed), "{now}");
+    let file = place.run("advise job.log --queue queue.json");
+    assert!(file.stdout.contains(named), "{file}");
+}
+
+#[test]
+fn reasons_that_speak_of_a_limit_of_time_give_no_release() {
+    let place = Place::new();
+    let held =
+        |job: &str, code: &str, reason: &str| held(job, 20, code).replace("no reason", reason);
+    let job = |job: &str, code, reason| submitted(job) + &held(job, code, reason);
+    place.write(
+        "job.log",
+        job("1.0", "21/0", "Job failed to complete in 72 hrs")
+            + &job("2.0", "34/102", "disk usage exceeded request_disk")
+            + &job("3.0", "34/102", "memory usage exceeded request_memory"),
+    );
+    insta::assert_snapshot!(place.run("advise job.log --no-look").stdout);
+    let document = place.run("advise job.log --no-look --json").stdout;
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    let commands = |job: &str| {
+        let advice = document["advice"].as_array().expect("a list");
+        let one = advice
+            .iter()
+            .find(|one| one["job"] == job)
+            .expect("the job");
+        (&one["command"], &one["then"])
+    };
+    assert_eq!(commands("1.0"), (&Value::Null, &Value::Null));
+    assert_eq!(commands("2.0").0, "condor_q -hold 2.0");
+}
+
+#[test]
 fn the_queue_answers_where_nothing_is_named() {
     let place = Place::new();
     let job = r#"[{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "EnteredCurrentStatus": 100}]"#;

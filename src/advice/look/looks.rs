@@ -13,6 +13,7 @@ use crate::job_advice::{AdviceGround, JobAdvice};
 use crate::job_command::{CommandTask, JobCommand};
 use crate::queue_facts::absolute_path;
 use crate::remedy::remedy_command;
+use crate::same_host::is_same_host;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::ThingKind;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
@@ -195,21 +196,6 @@ impl LookScope {
             LookScope::OfHost(host) => is_same_host(host, access_point),
         }
     }
-}
-
-/// Returns true if both are names of one host, with or without its domain.
-fn is_same_host(host: &str, other: &str) -> bool {
-    let (short, other_short) = (first_label(host), first_label(other));
-    let are_full = host.contains('.') && other.contains('.');
-    if are_full {
-        host.eq_ignore_ascii_case(other)
-    } else {
-        !short.is_empty() && short.eq_ignore_ascii_case(other_short)
-    }
-}
-
-fn first_label(host: &str) -> &str {
-    host.split('.').next().unwrap_or(host)
 }
 
 /// Returns the time of the last known failure for the file that `one` is held for, epoch ms.

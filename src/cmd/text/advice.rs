@@ -99,7 +99,7 @@ impl<'a> AdviceView<'a> {
             loops: self.loops,
             better: self.better.clone(),
             counts,
-            groups: cause_groups(self.all, &self.chosen),
+            groups: cause_groups(&self.chosen),
             advice: self.chosen.clone(),
         }
     }

@@ -43,7 +43,7 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     if view.chosen.is_empty() {
         return lines;
     }
-    let groups = cause_groups(view.all, &view.chosen);
+    let groups = cause_groups(&view.chosen);
     let columns = PageColumns::from_width(view.width);
     let blocks: Vec<CauseBlock> = groups
         .iter()

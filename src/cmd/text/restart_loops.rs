@@ -46,7 +46,8 @@ pub(in crate::cmd) fn loop_lines(loops: &[RestartLoop], layout: &LoopLayout<'_>)
         ));
         let advice = format!("    {}", cause_words(one));
         lines.extend(folded(&advice, LineColour::Dim, layout.width));
-        lines.push(PageLine::plain(format!("    {}", command(one))));
+        let command = one.attributes_command(RUN_ATTRIBUTES);
+        lines.extend(command.map(|command| PageLine::plain(format!("    {command}"))));
     }
     let hidden = &loops[shown..];
     if !hidden.is_empty() {
@@ -131,15 +132,6 @@ fn cause_words(one: &RestartLoop) -> String {
     words.to_owned()
 }
 
-/// The command that shows where the last runs were, and why they ended. It changes nothing.
-fn command(one: &RestartLoop) -> String {
-    let jobs = match one.jobs[..] {
-        [only] => only.to_string(),
-        _ => one.cluster.to_string(),
-    };
-    format!("condor_q {jobs} -af:j {RUN_ATTRIBUTES}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +140,7 @@ mod tests {
     fn evicted(cluster: i32, jobs: i32) -> RestartLoop {
         RestartLoop {
             ap: "ap".into(),
+            schedd: None,
             cluster,
             jobs: (0..jobs).map(|proc| JobId { cluster, proc }).collect(),
             last_end: RunEnd::Evicted,

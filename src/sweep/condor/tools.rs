@@ -473,6 +473,23 @@ pub fn queue_is_elsewhere() -> bool {
     configured_value("SCHEDD_HOST").is_ok_and(|host| host.is_some())
 }
 
+/// Returns the names of the access point that HTCondor's programs ask unless they are told which one;
+/// none if HTCondor has no configuration here.
+pub fn default_schedd_names() -> Vec<String> {
+    let value = |name| configured_value(name).ok().flatten();
+    if let Some(elsewhere) = value("SCHEDD_HOST") {
+        return vec![elsewhere];
+    }
+    let Some(host) = value("FULL_HOSTNAME") else {
+        return Vec::new();
+    };
+    let schedd = value("SCHEDD_NAME").map(|name| match name.split_once('@') {
+        Some((_, of_host)) if !of_host.is_empty() => name,
+        _ => format!("{}@{host}", name.trim_end_matches('@')),
+    });
+    std::iter::once(host).chain(schedd).collect()
+}
+
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
