@@ -81,6 +81,8 @@ DAMAGED = {
         HELD.replace("\tvia condor_hold (by user bob)", "\tone\n\ttwo"), [12], "looks for the code in the second line only"),
     "offset in the stamp": (at("2024-01-02 03:07:05+05:00"), [13], "ignores the offset"),
     "bytes that are no UTF-8": (SUBMIT + HELD.replace("bob", "b\udcf6b") + RELEASED, [0, 12, 13], "cannot decode it"),
+    "text of another event": (
+        SUBMIT + HELD.replace("Job was held.", "Job terminated.") + RELEASED, [0, 13], "reports it as an error"),
     "a job number of 32 bits": (
         RELEASED.replace("(123.", "(2147483648."), [13], "wraps around to a negative number"),
 }  # fmt: skip

@@ -16,7 +16,8 @@ pub enum Anomaly {
     LostTerminator,
     /// A line `...` with the next header on the same line.
     GluedHeader,
-    /// A record whose header cannot be read. The reader skips it.
+    /// A record whose header cannot be read, or whose text is that of another event than its number
+    /// says. The reader skips it.
     DamagedRecord,
     /// A job number that does not fit HTCondor's 32 bits. The event is counted, but belongs to no
     /// job.
@@ -58,7 +59,9 @@ impl Anomaly {
             Anomaly::Junk => "blank lines, text or NULs between records",
             Anomaly::LostTerminator => "a record without its end",
             Anomaly::GluedHeader => "a header glued to the end of a record",
-            Anomaly::DamagedRecord => "a record whose header cannot be read, skipped",
+            Anomaly::DamagedRecord => {
+                "a record whose header cannot be read or contradicts its text, skipped"
+            }
             Anomaly::JobIdOutOfRange => "a job number that is out of range, ignored",
             Anomaly::UnfinishedRecord => "an unfinished last record, skipped",
             Anomaly::OverwrittenEvent => "an event overwritten by the log's header, skipped",

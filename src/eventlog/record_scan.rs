@@ -9,6 +9,7 @@ use memchr::memrchr;
 
 use super::anomaly::Anomaly;
 use super::classad::{AdAttributes, AdFormat};
+use super::event_number::is_of_other_event;
 use super::marks::LineMarks;
 use super::record::{LogRecord, RecordContent};
 use super::record_header::{RecordHeader, parse_header};
@@ -215,11 +216,16 @@ impl<'a> RecordScan<'a> {
         self.cover_until(next);
 
         let whole = &self.text[open.start..end];
+        let text = &whole[header_bytes..];
+        if is_of_other_event(header.number, text.strip_prefix(b" ").unwrap_or(text)) {
+            self.note_anomaly(Anomaly::DamagedRecord, open.start);
+            return None;
+        }
         Some(LogRecord {
             at: open.start,
             header,
             whole,
-            content: RecordContent::Text(&whole[header_bytes..]),
+            content: RecordContent::Text(text),
         })
     }
 
@@ -472,6 +478,20 @@ mod tests {
             numbers("999 (-01.-01.-01) 01/02 03:04:05 new\n...\n"),
             (vec![999], vec![])
         );
+    }
+
+    #[test]
+    fn records_with_the_text_of_another_event_are_damage() {
+        let ended = "012 (1.0.0) 01/02 03:04:05 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
+        let released = "005 (1.0.0) 01/02 03:04:05 Job was released.\n...\n";
+        assert_eq!(
+            numbers(format!("{A}{ended}{released}{B}")),
+            (vec![1, 12], vec![Anomaly::DamagedRecord; 2])
+        );
+        // The text of a generic event is free, and another version may have other words.
+        let free = "008 (1.0.0) 01/02 03:04:05 Job was held.\n...\n";
+        let other = "012 (1.0.0) 01/02 03:04:05 Job is held\n...\n";
+        assert_eq!(numbers(format!("{free}{other}")), (vec![8, 12], vec![]));
     }
 
     #[test]

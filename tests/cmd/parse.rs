@@ -654,7 +654,7 @@ fn years_that_cannot_be_are_refused() {
     );
     let text = place.stdout("parse far.log -o events");
     assert!(
-        text.contains("1 x a record whose header cannot be read, skipped\n      far.log: line 3"),
+        text.contains("1 x a record whose header cannot be read or contradicts its text, skipped\n      far.log: line 3"),
         "{text}"
     );
 }
