@@ -52,6 +52,15 @@ pub fn explain(error: ReadError) -> anyhow::Error {
             "name the year of its first event, for instance `--year 2026`",
         )
         .into(),
+        ReadError::NoLeapDay { year, .. } => {
+            // A leap year, or the year before one.
+            let leap = if year % 4 == 0 { year - 1 } else { year - year % 4 };
+            hinted(
+                message,
+                format!("name the year of its first event, for instance `--year {leap}`"),
+            )
+            .into()
+        }
         ReadError::Sink(error) => unwrap_sink_error(error),
         other => other.into(),
     }
@@ -106,6 +115,13 @@ mod tests {
         let path = "EventLog".into();
         let without_year = render(&explain(ReadError::UnknownYear { path }));
         assert!(without_year.contains("--year"));
+        let leap_day = b"000 (1.0.0) 02/29 17:59:30 s\n...\n";
+        let in_2025 = ReadOptions {
+            year: Some(2025),
+            ..ReadOptions::default()
+        };
+        let contradicted = render(&read_text(leap_day, &in_2025));
+        assert!(contradicted.contains("29 February") && contradicted.contains("--year 2024"));
         let other = render(&read_text(b"hello\nworld\n", &ReadOptions::default()));
         assert!(other.contains("is not an HTCondor event log") && other.contains("EVENT_LOG"));
         let empty = render(&read_text(b"", &ReadOptions::default()));

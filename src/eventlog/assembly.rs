@@ -69,6 +69,10 @@ pub(super) struct LogAssembly {
     whole_end: Option<u64>,
     /// Anomalies after `whole_end`.
     tail: Vec<Anomaly>,
+    /// Year of the first event, as the caller named it.
+    named_year: Option<i16>,
+    /// True if an event contradicts the named year.
+    contradicts_year: bool,
 }
 
 /// An event whose year is not known yet.
@@ -102,6 +106,8 @@ impl LogAssembly {
             lines: 0,
             whole_end: Some(0),
             tail: Vec::new(),
+            named_year: options.year,
+            contradicts_year: false,
         }
     }
 
@@ -125,8 +131,13 @@ impl LogAssembly {
         &self.earlier
     }
 
-    /// Fails if all of the text so far is junk, and it is at least [`MAX_LEADING_JUNK_BYTES`] long.
+    /// Fails if all of the text so far is junk, and it is at least [`MAX_LEADING_JUNK_BYTES`] long, or if
+    /// an event contradicts the year that the caller named.
     pub(super) fn check_beginning(&self, path: &Path) -> BoxedResult<()> {
+        if let Some(year) = self.named_year.filter(|_| self.contradicts_year) {
+            let path = path.to_owned();
+            return Err(ReadError::NoLeapDay { path, year }.into());
+        }
         self.check_is_log(path, MAX_LEADING_JUNK_BYTES)
     }
 
@@ -262,6 +273,7 @@ impl LogAssembly {
                 ClockStep::On | ClockStep::Back => {}
                 ClockStep::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
                 ClockStep::LongGap => steps.push((Anomaly::LongGap, index)),
+                ClockStep::NoLeapDay => self.contradicts_year = true,
                 ClockStep::NoZoneChange => {
                     let last_step = steps.pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange);
                     if last_step.is_none() {
@@ -428,6 +440,7 @@ impl LogAssembly {
                 ClockStep::On | ClockStep::Back => {}
                 ClockStep::ZoneChange => self.count_anomaly(Anomaly::ZoneChange),
                 ClockStep::LongGap => self.count_anomaly(Anomaly::LongGap),
+                ClockStep::NoLeapDay => self.contradicts_year = true,
                 ClockStep::NoZoneChange => self.forget_zone_change(),
             }
         }

@@ -45,6 +45,9 @@ pub(super) enum ClockStep {
     NoZoneChange,
     /// More than half a year has passed, and the stamp has no year.
     LongGap,
+    /// The stamp is on 29 February, which the year that the caller named does not have, nor any year
+    /// soon after it.
+    NoLeapDay,
     /// The clock was set back, or another log begins here.
     Back,
 }
@@ -71,6 +74,8 @@ pub(super) struct Calendar {
     jump: Option<JumpAhead>,
     /// Last stamp without a year.
     last_legacy: ResolvedLegacyStamp,
+    /// True if the year is known only because the caller named it.
+    has_named_year: bool,
 }
 
 /// A provisional zone change: a stamp about an hour before the previous one.
@@ -129,6 +134,7 @@ impl Calendar {
                 within_ms: i64::MIN,
                 resolved_ms: 0,
             },
+            has_named_year: false,
         }
     }
 
@@ -136,7 +142,10 @@ impl Calendar {
     /// time.
     pub(super) fn in_year(year: Option<i16>) -> Calendar {
         let near_ms = year.map(|year| year_start_ms(year.into()) + MAX_STEP_BACK_MS);
-        Calendar::new(near_ms, 0)
+        Calendar {
+            has_named_year: year.is_some(),
+            ..Calendar::new(near_ms, 0)
+        }
     }
 
     /// Restores the calendar from the result of [`Calendar::state`].
@@ -318,8 +327,10 @@ impl Calendar {
             before_ms: near_ms,
             after_ms: resolved_ms,
         });
-        let is_long = resolved_ms - near_ms > LONG_GAP_MS && self.latest_ms > NO_TIME_MS;
-        let step = if is_long {
+        let is_long = resolved_ms - near_ms > LONG_GAP_MS;
+        let step = if is_long && self.has_named_year && is_leap_day(within_ms) {
+            ClockStep::NoLeapDay
+        } else if is_long && self.latest_ms > NO_TIME_MS {
             ClockStep::LongGap
         } else {
             ClockStep::On
@@ -353,11 +364,18 @@ pub(super) fn resolve_nearest(within_ms: i64, near_ms: i64) -> i64 {
         .unwrap_or(near_ms)
 }
 
+/// Begin of March in a leap year, in ms.
+const MARCH_MS: i64 = 60 * DAY_MS;
+
+/// Returns true if `within_ms`, which counts from 1 January of a leap year, is on 29 February.
+fn is_leap_day(within_ms: i64) -> bool {
+    (MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms)
+}
+
 /// Returns the times that match `within_ms` in the years around `near_ms`. The gap between two 29
 /// February is at most eight years.
 fn matching_times(within_ms: i64, near_ms: i64) -> impl Iterator<Item = i64> {
-    const MARCH_MS: i64 = 60 * DAY_MS;
-    let is_leap_day = (MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
+    let is_leap_day = is_leap_day(within_ms);
     let near_year = year_of(near_ms);
 
     (near_year - 8..=near_year + 8)

@@ -60,6 +60,15 @@ pub enum ReadError {
         /// Path of the log.
         path: PathBuf,
     },
+    /// The log has an event on 29 February, and by
+    /// [`ReadOptions::year`](crate::ReadOptions::year) that would be in a year without this day.
+    #[error("`{}` has an event on 29 February, so its first event is not of the year {year}", path.display())]
+    NoLeapDay {
+        /// Path of the log.
+        path: PathBuf,
+        /// The year that the caller named.
+        year: i16,
+    },
     /// The receiver of the events failed. This is its own error.
     #[error(transparent)]
     Sink(SinkError),
@@ -78,7 +87,8 @@ impl ReadError {
             | ReadError::Read { path, .. }
             | ReadError::DamagedArchive { path, .. }
             | ReadError::NotALog { path }
-            | ReadError::UnknownYear { path } => Some(path),
+            | ReadError::UnknownYear { path }
+            | ReadError::NoLeapDay { path, .. } => Some(path),
             ReadError::Sink(_) => None,
         }
     }

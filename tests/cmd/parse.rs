@@ -902,3 +902,23 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
     let said = "EventLog: jobs of several hosts, treated as one access point; equal ids are one job: one.example, two.example";
     assert!(place.stdout("parse EventLog -o named").contains(said));
 }
+
+#[test]
+fn a_named_year_without_the_leap_day_of_the_log_is_an_error() {
+    let place = Place::new();
+    let record =
+        |day: &str| format!("001 (1.0.0) {day} 01:50:00 Job executing on host: <a>\n...\n");
+    place.write(
+        "user.log",
+        record("02/10") + &record("02/29") + &record("03/01"),
+    );
+    let refused = place.run("parse user.log -o events --year 2025");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("29 February"), "{refused}");
+    assert!(refused.stderr.contains("--year 2024"), "{refused}");
+    let dated = place.run("parse user.log -o events --year 2024");
+    assert!(
+        dated.stdout.contains("2024-02-10") && dated.stdout.contains("2024-03-01"),
+        "{dated}"
+    );
+}
