@@ -65,7 +65,7 @@ fn measure_build(store: &EventStore, tensors: &Path) -> Result<()> {
     let (mut best, mut samples) = (f64::INFINITY, 0);
     for _ in 0..BUILDS {
         let start = processor_s();
-        let summary = build(store, &settings, "bench", tensors, true, |_| {})?;
+        let summary = build(store, &settings, "bench", tensors, true, None, |_| {})?;
         best = best.min(processor_s() - start);
         samples = summary.splits.values().map(|side| side.samples).sum();
     }

@@ -49,7 +49,7 @@ fn build_once(store: &EventStore, settings: &TensorSettings) -> Result<BuildRoun
 
     let start = Instant::now();
     let processor_before_s = processor_s();
-    let summary = build(store, settings, "bench", &out, true, |_| {})?;
+    let summary = build(store, settings, "bench", &out, true, None, |_| {})?;
     let wall_s = start.elapsed().as_secs_f64();
     let processor_s = processor_s() - processor_before_s;
 

@@ -36,11 +36,13 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let is_done = manifest::finished_key(&args.out, TENSORS_FORMAT).as_ref() == Some(&key);
     let summary = if is_done && !args.earlier.overwrite {
         output::note_nothing_new(&args.out, "these tensors");
+        // A version before wrote the configuration after the manifest, and may have been killed between.
+        if !args.out.join(poolcast_config::FILE).exists() {
+            config.write(&args.out)?;
+        }
         Dataset::open(&args.out)?.summary
     } else {
-        let summary = build_tensors(args, &store, &settings, &key)?;
-        config.write(&args.out)?;
-        summary
+        build_tensors(args, &store, &settings, &config, &key)?
     };
     let audit = if args.audit {
         Some(tensors::audit(&Dataset::open(&args.out)?)?)
@@ -107,8 +109,10 @@ fn build_tensors(
     args: &TensorsArgs,
     store: &EventStore,
     settings: &TensorSettings,
+    config: &Config,
     key: &str,
 ) -> Result<TensorSummary> {
+    let config = config.resolved()?;
     let bar = StageBar::default();
     bar.begin_tensors(store.summary.hold_count());
     let progress = |progress| bar.show_tensors(&args.out, progress, 0);
@@ -118,6 +122,7 @@ fn build_tensors(
         key,
         &args.out,
         args.earlier.overwrite,
+        Some(&config),
         progress,
     );
     bar.end_tensors();

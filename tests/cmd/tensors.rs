@@ -45,6 +45,26 @@ fn the_bundled_log() {
     );
 }
 
+/// A manifest is written last, so a call that is killed leaves no tensors without their configuration.
+/// Those of earlier versions get it by the next call.
+#[test]
+fn tensors_are_complete_with_their_configuration() {
+    let place = Place::with_run();
+    let call = "tensors events -o new --j 3 --m 4 --timeframe-len 10";
+    place.stdout(call);
+    let config = place.path("new/config.yaml");
+    let written = |name: &str| {
+        let file = fs_err::metadata(place.path("new").join(name)).expect("there");
+        file.modified().expect("a time")
+    };
+    assert!(written("config.yaml") <= written("manifest.json"));
+
+    let text = fs_err::read(&config).expect("read");
+    fs_err::remove_file(&config).expect("removed");
+    place.stdout(call);
+    assert_eq!(fs_err::read(&config).expect("read"), text);
+}
+
 #[test]
 fn tensors_depend_on_the_seed_but_not_on_thread_count() {
     let place = Place::with_run();

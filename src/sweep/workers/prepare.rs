@@ -276,7 +276,7 @@ pub fn make_tensors(
                 progress,
             });
         };
-        let built = tensors::build(&store, settings, &key, &dir, true, progress);
+        let built = tensors::build(&store, settings, &key, &dir, true, None, progress);
         (listener.on_step)(PrepareStep::TensorsEnded);
         built?;
     }

@@ -22,6 +22,7 @@ use crate::tokens::{QUESTION_BYTES, TokenHistory};
 use poolcast_base::error::hinted;
 use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
+use poolcast_config::ResolvedConfig;
 use poolcast_events::EventStore;
 
 /// Maximum size of the codes in one shard, in bytes.
@@ -30,8 +31,8 @@ const SHARD_BYTES: usize = 4 << 20;
 /// the recent activity of jobs.
 const SAMPLES_PER_CHAPTER: usize = 1 << 13;
 
-/// Builds the tensors of `store` in `dir`, and writes the manifest last. If `replace` is set, an
-/// earlier directory of tensors is replaced.
+/// Builds the tensors of `store` in `dir`, with the `config` beside them if there is one, and writes the
+/// manifest last. If `replace` is set, an earlier directory of tensors is replaced.
 ///
 /// The output depends only on the store and the settings, not on the number of threads. Memory
 /// holds one shard, the labelled cycles, and the life spans of the jobs.
@@ -45,6 +46,7 @@ pub fn build(
     key: &str,
     dir: &Path,
     replace: bool,
+    config: Option<&ResolvedConfig>,
     progress: impl Fn(BuildProgress) + Sync,
 ) -> Result<TensorSummary> {
     let (mut found, sources) = rayon::join(
@@ -86,6 +88,9 @@ pub fn build(
         left_out: found.left_out,
         splits: summaries,
     };
+    if let Some(config) = config {
+        config.write(staging.path())?;
+    }
     manifest::write(staging.path(), TENSORS_FORMAT, key, &summary)?;
     staging.commit()?;
     Ok(summary)
@@ -353,7 +358,7 @@ mod tests {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
                 let dir = tempfile::tempdir().expect("a directory");
                 let out = dir.path().join("t");
-                pool.install(|| build(&store, &settings, "k", &out, false, |_| {})).expect("built");
+                pool.install(|| build(&store, &settings, "k", &out, false, None, |_| {})).expect("built");
                 let mut files: Vec<_> = fs_err::read_dir(&out).expect("listed").map(|f| f.expect("file").path()).collect();
                 files.sort();
                 files.iter().map(|f| fs_err::read(f).expect("read")).collect::<Vec<_>>()

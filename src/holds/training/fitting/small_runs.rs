@@ -36,7 +36,7 @@ pub(crate) fn small_dataset(dir: &Path) -> Dataset {
     let store = store_of_held_jobs(|job| i64::from(job % 7));
     let settings = config("lstm").tensor_settings();
     let place = dir.join("tensors");
-    tensors::build(&store, &settings, "events", &place, false, |_| {}).expect("built");
+    tensors::build(&store, &settings, "events", &place, false, None, |_| {}).expect("built");
     Dataset::open(&place).expect("opened")
 }
 

@@ -324,6 +324,7 @@ mod tests {
             "events",
             &dir.join("tensors"),
             false,
+            None,
             |_| {},
         )
         .expect("built");

@@ -175,6 +175,7 @@ mod tests {
             "events",
             &dir.path().join("tensors"),
             false,
+            None,
             |_| {},
         )
         .expect("built");
