@@ -226,16 +226,20 @@ impl MetricFamily {
     }
 }
 
-/// Escapes a label's value as the format demands. Other control characters, which a log may have, are
-/// replaced by a space.
+/// Escapes a label's value as the format demands. Hidden characters, which a log may have, become
+/// `\u{1b}`, and a backslash two. So different values stay different: equal series would make the
+/// collector reject the whole file.
 fn escaped_label(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {
         match c {
-            '\\' => escaped.push_str("\\\\"),
+            '\\' => escaped.push_str(r"\\\\"),
             '"' => escaped.push_str("\\\""),
             '\n' => escaped.push_str("\\n"),
-            c if poolcast_base::escape::is_hidden(c) => escaped.push(' '),
+            c if poolcast_base::escape::is_hidden(c) => {
+                escaped.push('\\');
+                escaped.extend(c.escape_unicode());
+            }
             c => escaped.push(c),
         }
     }
@@ -244,6 +248,8 @@ fn escaped_label(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -285,7 +291,24 @@ mod tests {
         family.add_text(&mut text);
         assert_eq!(
             text,
-            "# HELP x y\n# TYPE x gauge\nx{ap=\"a\\\"} 1\\nb\\\\ [31m \"} 2\n"
+            "# HELP x y\n# TYPE x gauge\nx{ap=\"a\\\"} 1\\nb\\\\\\\\\\\\u{1b}[31m\\\\u{d}\"} 2\n"
         );
+    }
+
+    #[test]
+    fn different_values_are_different_labels() {
+        let values = [
+            "a ",
+            "a\u{1}",
+            "a\u{200b}",
+            r"a\u{1}",
+            r"a\",
+            r"a\\",
+            "a\n",
+            r"a\n",
+            "a\"",
+        ];
+        let labels: BTreeSet<String> = values.into_iter().map(escaped_label).collect();
+        assert_eq!(labels.len(), values.len());
     }
 }
