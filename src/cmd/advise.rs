@@ -10,7 +10,7 @@ use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::idle_advice::print_idle_advice;
 use super::others_jobs::{OthersJobs, none_of_own_words};
-use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
+use super::text::advice::{AdviceView, flag_words, long_text, shell_word, skipped_jobs_words};
 use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
@@ -159,7 +159,11 @@ fn better_advice(args: &AdviseArgs, sources: &AdviceSources) -> Option<String> {
         _ => ("--log", &sources.logs, "mine"),
     };
     let words: Option<Vec<String>> = (named.iter())
-        .map(|path| path.to_str().filter(|path| *path != "-").map(shell_word))
+        .map(|path| {
+            path.to_str()
+                .filter(|path| !path.starts_with('-'))
+                .map(shell_word)
+        })
         .collect();
     let words = words.filter(|words| (1..=MAX_NAMED_LOGS).contains(&words.len()));
     let words = words.map_or_else(|| other.to_owned(), |words| words.join(" "));
@@ -404,13 +408,13 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
         call.push_str(&format!(" {}", shell_word(named.to_str()?)));
     }
     for log in &args.logs {
-        call.push_str(&format!(" --log {}", shell_word(log.to_str()?)));
+        call.push_str(&flag_words("--log", log.to_str()?));
     }
     if let Some(queue) = &args.queue {
-        call.push_str(&format!(" --queue {}", shell_word(queue)));
+        call.push_str(&flag_words("--queue", queue));
     }
     for history in &args.history {
-        call.push_str(&format!(" --history {}", shell_word(history.to_str()?)));
+        call.push_str(&flag_words("--history", history.to_str()?));
     }
     if args.all_users {
         call.push_str(" --all-users");
@@ -435,7 +439,7 @@ fn filter_options(args: &AdviseArgs) -> String {
     let filter = &args.filter;
     let mut options = String::new();
     for owner in &filter.owners {
-        options.push_str(&format!(" --owner {}", shell_word(owner)));
+        options.push_str(&flag_words("--owner", owner));
     }
     for code in &filter.codes {
         options.push_str(&format!(" --code {}", code.code));

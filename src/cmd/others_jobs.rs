@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use super::advice_sources::QUEUE_ANSWERS_WITHIN;
 use super::own_logs::user_name;
-use super::text::advice::shell_word;
+use super::text::advice::flag_words;
 use poolcast_advice::{HeldByOthers, JobAdvice, OWNER_ATTRIBUTE};
 use poolcast_base::output;
 use poolcast_sweep::condor;
@@ -61,7 +61,7 @@ impl OthersJobs {
             super_users.join(", ")
         );
         let page =
-            call.map(|call| format!("a page for {most}: {call} --owner {}", shell_word(most)));
+            call.map(|call| format!("a page for {most}: {call}{}", flag_words("--owner", most)));
         Some(OthersJobs { words, page })
     }
 }

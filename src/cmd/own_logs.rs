@@ -77,6 +77,8 @@ fn own_logs() -> Result<Vec<PathBuf>> {
 pub(super) fn user_name() -> Result<String> {
     let mut names = ["USER", "LOGNAME"].into_iter();
     if let Some(name) = names.find_map(|name| std::env::var(name).ok()) {
+        // HTCondor's programs get the name as an argument, and no user's name begins like an option.
+        ensure!(!name.starts_with('-'), "`{name}` is not the name of a user");
         return Ok(name);
     }
     let id = Command::new("id").arg("-un").output();

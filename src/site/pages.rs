@@ -115,7 +115,8 @@ impl<T: Serialize> OwnerPage<'_, T> {
 fn owner_file(dir: &Path, owner: &str) -> Option<PathBuf> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
     let is_safe = (1..=MAX_NAME_BYTES).contains(&owner.len())
-        && !owner.starts_with('.')
+        // A program that gets `*.json` must not take a page for an option.
+        && !owner.starts_with(['.', '-'])
         && owner != "manifest"
         && owner.bytes().all(is_plain);
     is_safe.then(|| dir.join(format!("{owner}.json")))
@@ -145,7 +146,8 @@ mod tests {
         let dir = Path::new("pages");
         assert_eq!(owner_file(dir, "ada"), Some(dir.join("ada.json")));
         for name in [
-            "", ".", "..", "../ada", "a/b", ".hidden", "a b", "a\n", "ü", "manifest",
+            "", ".", "..", "../ada", "a/b", ".hidden", "a b", "a\n", "ü", "manifest", "--help",
+            "-rf",
         ] {
             assert_eq!(owner_file(dir, name), None, "{name}");
         }

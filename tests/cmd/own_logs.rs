@@ -367,6 +367,28 @@ fn who_may_not_release_the_jobs_of_others_gets_a_page_for_each_owner() {
 }
 
 #[test]
+fn names_of_owners_are_no_options_in_commands() {
+    let place = Place::new();
+    let job = r#"[{"ClusterId": 1, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "Owner": "--help"}]"#;
+    place.write("queue.json", job);
+    let condor_q = format!("cat {}", place.path("queue.json").display());
+    let programs = [
+        ("condor_q", condor_q.as_str()),
+        ("condor_config_val", "echo root; echo false"),
+    ];
+    let page = with_programs(&place, "advise --all-users --pages pages", &programs);
+    let command = "poolcast advise --all-users --owner=--help";
+    assert!(
+        page.stdout
+            .contains(&format!("a page for --help: {command}\n")),
+        "{page}"
+    );
+    assert!(page.stderr.contains("cannot be a file name"), "{page}");
+    let again = with_programs(&place, command.trim_start_matches("poolcast "), &programs);
+    assert!(again.stdout.contains("1 held job"), "{again}");
+}
+
+#[test]
 fn the_logs_of_own_jobs_are_found() {
     let place = place_with_logs();
     let dir = place.path("proj").display().to_string();

@@ -435,6 +435,16 @@ pub(in crate::cmd) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Returns ` FLAG VALUE` for a command. A value that would be read as another flag follows `=`.
+pub(in crate::cmd) fn flag_words(flag: &str, value: &str) -> String {
+    let separator = if value.starts_with('-') && value != "-" {
+        '='
+    } else {
+        ' '
+    };
+    format!(" {flag}{separator}{}", shell_word(value))
+}
+
 fn action_phrase(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "to release",
