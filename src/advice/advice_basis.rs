@@ -30,6 +30,15 @@ pub struct ModelSkill {
     pub interval: (f64, f64),
 }
 
+impl ModelSkill {
+    /// Returns true if the numbers can be those of an evaluation. A file may have any.
+    pub(super) fn is_valid(&self) -> bool {
+        let (lower, upper) = self.interval;
+        let shares = [self.roc_auc, lower, upper];
+        shares.iter().all(|share| (0.0..=1.0).contains(share)) && lower <= upper
+    }
+}
+
 /// How right the answers about held jobs would have been on the log that they were learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RehearsedSkill {
@@ -37,6 +46,14 @@ pub struct RehearsedSkill {
     pub kind_right: Proportion,
     /// Firm answers that were right.
     pub firm_right: Proportion,
+}
+
+impl RehearsedSkill {
+    /// Returns true if the numbers can be those of a rehearsal. A file may have any.
+    pub(super) fn is_valid(&self) -> bool {
+        let counts = [self.kind_right, self.firm_right];
+        counts.iter().all(|share| share.count <= share.of)
+    }
 }
 
 impl From<&RehearsalTally> for RehearsedSkill {

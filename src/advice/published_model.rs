@@ -20,7 +20,7 @@ use poolcast_holds::config::AdviceConfig;
 /// Format of directories of published models.
 const PUBLISHED_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "published model",
-    version: 1,
+    version: 2,
     rebuild: "poolcast publish RUN -o DIR",
 };
 
@@ -126,9 +126,28 @@ impl PublishedModel {
         };
         summary.settings.check().with_context(damaged)?;
         let answers = answers.with_context(damaged)?;
-        // Later times would overflow in differences. The model may come from elsewhere.
-        let is_date = jiff::Timestamp::from_millisecond(answers.known_ms).is_ok();
-        ensure!(is_date, damaged());
+        // The model may come from elsewhere. Later times would overflow in differences.
+        let is_date = |ms: i64| jiff::Timestamp::from_millisecond(ms).is_ok();
+        let facts = summary.origin.facts.as_ref();
+        let has_times = facts.is_none_or(|facts| {
+            facts.from_ms <= facts.to_ms && is_date(facts.from_ms) && is_date(facts.to_ms)
+        });
+        let ModelOrigin {
+            skill, rehearsed, ..
+        } = &summary.origin;
+        let has_skill = skill.is_none_or(|skill| skill.is_valid())
+            && rehearsed.is_none_or(|rehearsed| rehearsed.is_valid());
+        let is_of_answers = summary.learned_ms == answers.known_ms && is_date(answers.known_ms);
+        ensure!(
+            is_of_answers && has_times && has_skill,
+            unavailable(
+                format!(
+                    "the published model in `{}` has numbers that no model has",
+                    dir.display()
+                ),
+                format!("publish it again: {}", PUBLISHED_FORMAT.rebuild),
+            )
+        );
         Ok(PublishedModel {
             answers,
             origin: summary.origin,
@@ -158,6 +177,7 @@ fn let_everyone_read(dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advice_basis::ModelSkill;
     use crate::test_config::default_settings;
     use poolcast_events::HoldSource;
     use poolcast_holds::answers::{AnswerLimits, AnswerModel, HoldHistory};
@@ -179,7 +199,10 @@ mod tests {
         PublishedModel {
             answers: learned_answers(),
             origin: ModelOrigin {
-                skill: None,
+                skill: Some(ModelSkill {
+                    roc_auc: 0.75,
+                    interval: (0.5, 0.9),
+                }),
                 rehearsed: None,
                 source: HoldSource::Log,
                 access_points: vec!["ap".to_owned()],
@@ -242,6 +265,32 @@ mod tests {
         model.answers.known_ms = i64::MAX;
         model.write(&timeless, "key").expect("written");
         assert!(PublishedModel::open(&timeless).is_err());
+
+        let changed = |file: &str, from: &str, to: &str| {
+            let place = dir.path().join("changed");
+            published().write(&place, "key").expect("written");
+            let file = place.join(file);
+            let text = fs_err::read_to_string(&file).expect("read");
+            assert!(text.contains(from), "{text}");
+            fs_err::write(file, text.replacen(from, to, 1)).expect("written");
+            PublishedModel::open(&place).map(drop)
+        };
+        changed(manifest::FILE, "0.75", "0.76").expect("also a skill");
+        for (from, to) in [
+            ("0.75", "5.0"),
+            ("0.75", "-0.1"),
+            ("0.9", "0.4"),
+            ("\"learned_ms\": ", "\"learned_ms\": 1"),
+        ] {
+            assert!(changed(manifest::FILE, from, to).is_err(), "{to}");
+        }
+        let forest = "answers/now/pipeline.json";
+        assert!(
+            changed(forest, "0.", "1.").is_err(),
+            "not the forest of the manifest"
+        );
+        let answers = "answers/manifest.json";
+        assert!(changed(answers, "\"max_age\": ", "\"max_age\": -").is_err());
 
         let damaged = dir.path().join("model");
         published().write(&damaged, "key").expect("written");

@@ -210,6 +210,22 @@ impl AnswerLimits {
         }
     }
 
+    /// Returns true if the numbers can be those of answers. A file may have any.
+    pub(super) fn is_valid(&self) -> bool {
+        let pairs = [self.release, self.fix, self.later];
+        let mut limits = pairs.iter().flat_map(|pair| [pair.firm, pair.probable]);
+        let is_rule = |rule: &RuleRecord| {
+            rule.answers > 0
+                && rule.right.max(rule.agreed) <= rule.answers
+                && rule.agreed_right <= rule.agreed.min(rule.right)
+        };
+        let is_recovery =
+            |record: &RecoveryRecord| record.releases > 0 && record.successes <= record.releases;
+        limits.all(|limit| limit.is_none_or(|limit| limit.is_valid()))
+            && self.rules.iter().all(is_rule)
+            && self.recovered.iter().all(is_recovery)
+    }
+
     /// Returns the record of the rule for the holds of `key`, if enough of its answers are known.
     pub fn rule(&self, key: RuleKey) -> Option<&RuleRecord> {
         self.rules.iter().find(|record| record.key == key)

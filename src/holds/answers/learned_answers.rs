@@ -12,18 +12,21 @@ use super::hold_history::HoldHistory;
 use super::prior::Prior;
 use crate::config::AdviceConfig;
 use poolcast_base::error::unavailable;
-use poolcast_base::files::StagedDirectory;
+use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_events::EventStore;
-use poolcast_pipelines::FittedPipeline;
+use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 11,
+    version: 12,
     rebuild: "poolcast run CONFIG",
 };
+
+/// Maximum size of the file of a forest, in bytes.
+const MAX_FOREST_BYTES: u64 = 1 << 32;
 
 /// An answer model, and the limits of its answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +56,10 @@ struct AnswersSummary {
 #[serde(rename_all = "snake_case")]
 enum QuestionSummary {
     /// A forest, in a directory with the name of the question.
-    Forest,
+    Forest {
+        /// Digest of its file.
+        sha256: String,
+    },
     /// The success rate of all rows.
     Rate(f64),
 }
@@ -149,6 +155,13 @@ impl LearnedAnswers {
                 format!("learn again with `{}`", ANSWERS_FORMAT.rebuild)
             )
         );
+        ensure!(
+            summary.limits.is_valid() && model.max_age.is_finite() && model.max_age >= 0.0,
+            unavailable(
+                format!("`{}` has numbers that no rehearsal gives", dir.display()),
+                format!("learn again with `{}`", ANSWERS_FORMAT.rebuild)
+            )
+        );
         Ok(Some(LearnedAnswers {
             model,
             limits: summary.limits,
@@ -163,7 +176,10 @@ fn write_question(question: &LearnedQuestion, dir: &Path) -> Result<QuestionSumm
         LearnedQuestion::Forest(forest) => {
             fs_err::create_dir_all(dir)?;
             forest.write(dir)?;
-            Ok(QuestionSummary::Forest)
+            let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), MAX_FOREST_BYTES)?;
+            Ok(QuestionSummary::Forest {
+                sha256: manifest::sha256(&bytes),
+            })
         }
     }
 }
@@ -171,8 +187,17 @@ fn write_question(question: &LearnedQuestion, dir: &Path) -> Result<QuestionSumm
 fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuestion> {
     match question {
         QuestionSummary::Rate(rate) => Ok(LearnedQuestion::Rate(rate.clamp(0.0, 1.0))),
-        QuestionSummary::Forest => {
-            let forest = FittedPipeline::open(dir)
+        QuestionSummary::Forest { sha256 } => {
+            let path = dir.join(PIPELINE_FILE);
+            let bytes = files::read_artefact(&path, MAX_FOREST_BYTES)?;
+            ensure!(
+                manifest::sha256(&bytes) == *sha256,
+                unavailable(
+                    format!("`{}` is not the file of its manifest", path.display()),
+                    "copy the model again, or learn again"
+                )
+            );
+            let forest = FittedPipeline::from_bytes(&bytes, &path)
                 .with_context(|| format!("cannot open the model in `{}`", dir.display()))?;
             Ok(LearnedQuestion::Forest(Box::new(forest)))
         }

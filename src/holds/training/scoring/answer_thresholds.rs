@@ -45,6 +45,14 @@ impl AnswerThreshold {
     pub fn precision(&self) -> f64 {
         self.right as f64 / self.answers as f64
     }
+
+    /// Returns true if the numbers can be those of answers. A file may have any.
+    pub(crate) fn is_valid(&self) -> bool {
+        let shares = [self.probability, self.coverage, self.lower];
+        shares.iter().all(|share| (0.0..=1.0).contains(share))
+            && self.answers > 0
+            && self.right.max(self.clusters) <= self.answers
+    }
 }
 
 /// Thresholds of the answers "it will succeed" and "it will not".
