@@ -189,7 +189,7 @@ pub enum Verb {
     Rehearse(RehearseArgs),
     /// Write what this access point can teach others: the rows that its log teaches, as numbers alone
     ///
-    /// A row has the columns of one moment of a hold, and whether a release succeeds: no names, no hashes, no times. Rows about a hold code are in it only if at least three owners are behind them. Without --out, it prints what it would write, and writes nothing.
+    /// A row has the columns of one moment of a hold, and whether a release succeeds: no names, no hashes of names, no times. Rows about a hold code are in it only if at least three owners are behind them, and at least three are behind each combination of numbers: rows get the means of those that are most like them. Without --out, it prints what it would write, and writes nothing.
     ///
     /// Example: poolcast share out/quickstart -o contribution.safetensors
     #[command(verbatim_doc_comment)]

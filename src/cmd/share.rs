@@ -16,7 +16,7 @@ use poolcast_sweep::{condor, events_dir};
 /// The JSON document: what a contribution has, and the file that has it.
 #[derive(Debug, Serialize)]
 struct ContributionDocument<'a> {
-    /// The file that was written, if one was named.
+    /// The file that is written, if one was named.
     file: Option<&'a Path>,
     #[serde(flatten)]
     summary: &'a ContributionSummary,
@@ -26,10 +26,8 @@ struct ContributionDocument<'a> {
 pub fn run(args: &ShareArgs) -> Result<u8> {
     let store = open_events(&args.source)?;
     let (contribution, summary) = Contribution::collect(&HoldHistory::new(&store), MIN_OWNERS);
-    if let Some(file) = &args.out {
-        contribution.write(file)?;
-    }
     let file = args.out.as_deref();
+    // What is shared is shown before it is written.
     if args.output.json {
         let document = ContributionDocument {
             file,
@@ -38,6 +36,9 @@ pub fn run(args: &ShareArgs) -> Result<u8> {
         output::print_json(text::contribution::SCHEMA_VERSION, &document)?;
     } else {
         output::print(&text::contribution::page(&summary, file))?;
+    }
+    if let Some(file) = file {
+        contribution.write(file)?;
     }
     Ok(EXIT_DONE)
 }

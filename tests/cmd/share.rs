@@ -24,12 +24,38 @@ fn rows_are_counted_before_they_are_written() {
     assert_eq!(place.files("")["rows"], bytes);
 
     let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+    for question in ["now", "later"] {
+        let rows = rows_of_combinations(&tensors, question);
+        assert!(rows.iter().all(|&rows| rows >= 3), "{question}: {rows:?}");
+    }
     let mut names = tensors.names();
     names.sort();
     let of = |question: &str| {
         ["code", "columns", "is_success", "weight"].map(|name| format!("{question}.{name}"))
     };
     assert_eq!(names, [of("later"), of("now")].concat());
+}
+
+/// Returns the number of rows with each combination of numbers, about `question`.
+fn rows_of_combinations(tensors: &safetensors::SafeTensors<'_>, question: &str) -> Vec<usize> {
+    let tensor = |name: &str| {
+        tensors
+            .tensor(&format!("{question}.{name}"))
+            .expect("there")
+    };
+    let (columns, weights, codes) = (tensor("columns"), tensor("weight"), tensor("code"));
+    let rows = weights.shape()[0];
+    let mut combinations: std::collections::HashMap<Vec<u8>, usize> = Default::default();
+    for row in 0..rows {
+        let columns = columns.data().chunks(2 * rows);
+        let mut key: Vec<u8> = columns
+            .flat_map(|column| column[2 * row..2 * row + 2].to_vec())
+            .collect();
+        key.extend(&weights.data()[2 * row..2 * row + 2]);
+        key.extend(&codes.data()[8 * row..8 * row + 8]);
+        *combinations.entry(key).or_default() += 1;
+    }
+    combinations.into_values().collect()
 }
 
 #[test]

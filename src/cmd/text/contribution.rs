@@ -8,12 +8,13 @@ use poolcast_holds::answers::{ContributionSummary, HoldQuestion, MIN_OWNERS, Sha
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
-/// Returns what the contribution has, for people, and the `file` that has it.
+/// Returns what the contribution has, for people, and the `file` that it is written to.
 pub(in crate::cmd) fn page(summary: &ContributionSummary, file: Option<&Path>) -> String {
-    let rows: usize = summary.groups.iter().map(|group| group.rows).sum();
+    let sum = |count: fn(&SharedGroup) -> usize| summary.groups.iter().map(count).sum::<usize>();
+    let rows = sum(|group| group.rows);
     let mut lines = vec![
         format!(
-            "{} of {}: columns of numbers and an outcome, without names, hashes and times",
+            "{} of {}: columns of numbers and an outcome, without names and times",
             output::counted(rows, "row"),
             output::counted(summary.groups.len(), "group")
         ),
@@ -22,10 +23,15 @@ pub(in crate::cmd) fn page(summary: &ContributionSummary, file: Option<&Path>) -
             output::counted(summary.columns.len(), "column"),
             summary.columns_version
         ),
+        format!(
+            "at least {MIN_OWNERS} owners are behind each of {} of numbers: {} of the rows have means of several",
+            output::counted(sum(|group| group.combinations), "combination"),
+            output::with_commas(sum(|group| group.coarse_rows) as u64)
+        ),
         String::new(),
         format!(
-            "{:<16} {:<8} {:>7} {:>7} {:>10}",
-            "released", "code", "owners", "rows", "succeeded"
+            "{:<16} {:<8} {:>7} {:>7} {:>13} {:>10}",
+            "released", "code", "owners", "rows", "combinations", "succeeded"
         ),
     ];
     lines.extend(summary.groups.iter().map(group_line));
@@ -38,7 +44,7 @@ pub(in crate::cmd) fn page(summary: &ContributionSummary, file: Option<&Path>) -
         ));
     }
     lines.push(match file {
-        Some(file) => format!("written to {}", escape::path(file)),
+        Some(file) => format!("to be written to {}", escape::path(file)),
         None => "nothing is written yet: -o FILE writes it".to_owned(),
     });
     lines.push(String::new());
@@ -51,10 +57,11 @@ fn group_line(group: &SharedGroup) -> String {
         HoldQuestion::Later => "later",
     };
     format!(
-        "{question:<16} {:<8} {:>7} {:>7} {:>9.0}%",
+        "{question:<16} {:<8} {:>7} {:>7} {:>13} {:>9.0}%",
         format!("{}/{}", group.hold_code, group.hold_subcode),
         group.owners,
         output::with_commas(group.rows as u64),
+        output::with_commas(group.combinations as u64),
         100.0 * group.successes as f64 / group.rows.max(1) as f64
     )
 }

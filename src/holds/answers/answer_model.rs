@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::answer_calibration::AnswerCalibration;
 use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
+use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
 use super::named_fault::{says_what_failed, subcode_class};
 use super::past_hold::PastHold;
@@ -124,7 +125,8 @@ impl AnswerModel {
         let mut now = local.teach(&rows.now, "answer now");
         let mut later = local.teach(&rows.later, "answer later");
         let others = prior.map_or_else(OtherRows::default, |prior| {
-            prior.of_others(&now.digests().chain(later.digests()).collect())
+            let digests = now.digests().chain(later.digests()).collect();
+            prior.of_others(&digests, &origin_of(history.store))
         });
         now.add_prior(&others.now());
         later.add_prior(&others.later());

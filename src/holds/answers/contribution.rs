@@ -1,5 +1,6 @@
 //! What a site contributes to the prior of others: the rows that its log teaches, without names, hashes
-//! and times, and only hold codes that several owners had.
+//! of names and times. Only hold codes that several owners had are in it, and several owners are behind
+//! each combination of numbers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -8,15 +9,18 @@ use anyhow::{Result, ensure};
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
+use super::coarse_rows::CoarseRows;
 use super::columns::{COLUMNS_VERSION, column_names, columns};
 use super::hold_history::HoldHistory;
 use super::shared_row::{RowTensors, SharedRow, halved, read_rows};
 use super::taught_rows::{TaughtRow, TaughtRows, max_age};
 use half::f16;
 use poolcast_base::error::unavailable;
+use poolcast_base::manifest;
 use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
 use poolcast_base::shard::{self, ArtefactFormat, Shard};
+use poolcast_events::EventStore;
 
 /// Format of contributions. The columns give it their version.
 pub const CONTRIBUTION_FORMAT: ArtefactFormat = ArtefactFormat {
@@ -25,17 +29,23 @@ pub const CONTRIBUTION_FORMAT: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast share RUN -o FILE",
 };
 
-/// Minimum number of owners behind the rows of one question about one hold code.
+/// Minimum number of owners behind the rows of one question about one hold code, and behind each
+/// combination of numbers in them.
 pub const MIN_OWNERS: usize = 3;
 
 /// Maximum number of rows for one question. More are drawn.
 const MAX_ROWS: usize = 6_000;
+
+/// Length of the mark of a site.
+const ORIGIN_CHARACTERS: usize = 16;
 
 /// Rows for both questions about a hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contribution {
     pub(crate) now: Vec<SharedRow>,
     pub(crate) later: Vec<SharedRow>,
+    /// Mark of the site, as of [`origin_of`]; empty if its rows are as its log teaches them.
+    pub(crate) origin: String,
 }
 
 /// One of the two questions about a hold.
@@ -63,6 +73,10 @@ pub struct SharedGroup {
     pub rows: usize,
     /// Moments at which a release succeeds.
     pub successes: usize,
+    /// Different combinations of numbers, each with enough owners behind it.
+    pub combinations: usize,
+    /// Rows whose numbers were replaced by means.
+    pub coarse_rows: usize,
 }
 
 /// What a contribution has, in counts.
@@ -84,12 +98,15 @@ pub struct ContributionSummary {
 #[derive(Debug, Serialize, Deserialize)]
 struct ContributionNotes {
     columns: Vec<String>,
+    #[serde(default)]
+    origin: String,
 }
 
 impl Contribution {
     /// Collects the rows that the log of `history` teaches at its end, with their counts. Leaves out
-    /// groups that fewer than `min_owners` known owners are behind. The same log gives the same rows
-    /// for any number of threads.
+    /// groups that fewer than `min_owners` known owners are behind, and makes rows coarser until as many
+    /// are behind each combination of numbers. With 0, the rows stay as they are. The same log gives the
+    /// same rows for any number of threads.
     pub fn collect(
         history: &HoldHistory<'_>,
         min_owners: usize,
@@ -110,6 +127,11 @@ impl Contribution {
         let contribution = Contribution {
             now: collected.share(&rows.now, HoldQuestion::Now),
             later: collected.share(&rows.later, HoldQuestion::Later),
+            origin: if min_owners > 0 {
+                origin_of(history.store)
+            } else {
+                String::new()
+            },
         };
         (contribution, collected.summary)
     }
@@ -118,6 +140,7 @@ impl Contribution {
     pub fn write(&self, path: &Path) -> Result<()> {
         let notes = ContributionNotes {
             columns: column_names(),
+            origin: self.origin.clone(),
         };
         let [now, later] =
             [&self.now, &self.later].map(|rows| RowTensors::new(rows, notes.columns.len()));
@@ -143,8 +166,17 @@ impl Contribution {
         Ok(Contribution {
             now: rows("now")?,
             later: rows("later")?,
+            origin: notes.origin,
         })
     }
+}
+
+/// Returns a mark of the site of `store`, by which it knows its own rows again although they are coarser.
+/// It follows from the secret that owners are hashed with, and says nothing to others.
+pub(super) fn origin_of(store: &EventStore) -> String {
+    let secret = &store.summary.owner_salt_digest;
+    let digest = manifest::sha256(format!("contribution of {secret}").as_bytes());
+    digest.chars().take(ORIGIN_CHARACTERS).collect()
 }
 
 /// Returns `count` of `rows`, drawn by the name of the choice, or all if there are fewer.
@@ -177,30 +209,34 @@ impl RowCollector<'_> {
         }
         let mut shared = Vec::new();
         for ((hold_code, hold_subcode), rows) in by_code {
-            let group = SharedGroup {
-                question,
-                hold_code,
-                hold_subcode,
-                owners: self.known_owners(&rows),
-                rows: rows.len(),
-                successes: rows.iter().filter(|row| row.is_success).count(),
-            };
-            if group.owners < self.min_owners {
+            let owner = |row: &TaughtRow| self.history.holds[row.hold].owner;
+            let owners: Vec<u64> = rows.iter().map(owner).collect();
+            let known: HashSet<u64> = owners.iter().copied().filter(|&owner| owner != 0).collect();
+            if known.len() < self.min_owners {
                 self.summary.groups_left_out += 1;
                 self.summary.rows_left_out += rows.len();
                 continue;
             }
-            self.summary.groups.push(group);
-            shared.extend(map_items(&rows, |row| self.shared_row(row)));
+            let exact = map_items(&rows, |row| self.shared_row(row));
+            let coarse = if self.min_owners > 0 {
+                CoarseRows::new(exact, &owners, self.min_owners)
+            } else {
+                CoarseRows::of_exact(exact)
+            };
+            self.summary.groups.push(SharedGroup {
+                question,
+                hold_code,
+                hold_subcode,
+                owners: known.len(),
+                rows: rows.len(),
+                successes: rows.iter().filter(|row| row.is_success).count(),
+                combinations: coarse.parts,
+                coarse_rows: coarse.changed,
+            });
+            shared.extend(coarse.rows);
         }
         shared.sort_by_cached_key(SharedRow::order);
         shared
-    }
-
-    fn known_owners(&self, rows: &[TaughtRow]) -> usize {
-        let owner = |row: &TaughtRow| self.history.holds[row.hold].owner;
-        let owners: HashSet<u64> = rows.iter().map(owner).filter(|&owner| owner != 0).collect();
-        owners.len()
     }
 
     fn shared_row(&self, row: &TaughtRow) -> SharedRow {

@@ -6,6 +6,7 @@ mod answer_limits;
 mod answer_model;
 mod cause_kind;
 mod cluster_runs;
+mod coarse_rows;
 mod columns;
 mod contribution;
 mod hold_history;

@@ -2,7 +2,8 @@
 //! the local log.
 //!
 //! `ci/build/prior` makes the file. A source that was made from the log that is learned from would
-//! count its rows twice, so it is left out. It is recognised by rows that both have.
+//! count its rows twice, so it is left out. It is recognised by rows that both have, and the contribution
+//! of a site, whose rows are coarser, by its mark.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
@@ -50,6 +51,9 @@ pub struct Prior {
 struct PriorNotes {
     columns: Vec<String>,
     sources: usize,
+    /// The mark of each source; empty if none has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    origins: Vec<String>,
 }
 
 impl Prior {
@@ -58,6 +62,7 @@ impl Prior {
         let draw = |(source, at): (&Contribution, i64)| Contribution {
             now: drawn(&source.now, ROWS_OF_SOURCE, "prior now", &[at]),
             later: drawn(&source.later, ROWS_OF_SOURCE, "prior later", &[at]),
+            origin: source.origin.clone(),
         };
         Prior {
             sources: contributions.iter().zip(0..).map(draw).collect(),
@@ -88,6 +93,7 @@ impl Prior {
         let notes = PriorNotes {
             columns: column_names(),
             sources: self.sources.len(),
+            origins: self.origins(),
         };
         let of_rows = |rows: &Vec<SharedRow>| RowTensors::new(rows, notes.columns.len());
         let of_source = |source: &Contribution| [of_rows(&source.now), of_rows(&source.later)];
@@ -99,6 +105,14 @@ impl Prior {
         }
         let shard = ShardLayout::new(PRIOR_FORMAT, &notes, named)?.bytes();
         zstd::bulk::compress(&shard, COMPRESSION_LEVEL).context("cannot compress the prior")
+    }
+
+    fn origins(&self) -> Vec<String> {
+        if self.sources.iter().all(|source| source.origin.is_empty()) {
+            return Vec::new();
+        }
+        let origins = self.sources.iter().map(|source| source.origin.clone());
+        origins.collect()
     }
 
     /// Reads what [`Prior::bytes`] returned.
@@ -119,6 +133,7 @@ impl Prior {
             Ok(Contribution {
                 now: rows("now")?,
                 later: rows("later")?,
+                origin: notes.origins.get(at).cloned().unwrap_or_default(),
             })
         };
         Ok(Prior {
@@ -127,9 +142,12 @@ impl Prior {
     }
 
     /// Returns the rows of the sources that were made from other logs than the one whose rows have
-    /// the digests `local`.
-    pub(crate) fn of_others(&self, local: &HashSet<u64>) -> OtherRows<'_> {
+    /// the digests `local`, and whose site has the mark `origin`.
+    pub(crate) fn of_others(&self, local: &HashSet<u64>, origin: &str) -> OtherRows<'_> {
         let is_other = |source: &&Contribution| {
+            if !source.origin.is_empty() {
+                return source.origin != origin;
+            }
             let rows = source.now.iter().chain(&source.later);
             let common = rows.filter(|row| local.contains(&row.digest()));
             common.take(SAME_LOG_FROM).count() < SAME_LOG_FROM
@@ -219,7 +237,7 @@ mod tests {
             }
         }
         assert!(EMBEDDED.len() < 3_000_000);
-        let others = prior.of_others(&HashSet::new());
+        let others = prior.of_others(&HashSet::new(), "");
         assert!(others.known_codes().contains(&(13, 2)));
     }
 
@@ -241,16 +259,26 @@ mod tests {
         }
         let prior = Prior::pool(&[own.clone(), other]);
         let digests = own.now.iter().take(50).map(SharedRow::digest).collect();
-        let others = prior.of_others(&digests);
+        let others = prior.of_others(&digests, "");
         assert_eq!(others.sources, [&prior.sources[1]]);
         let sum: f64 = others.now().iter().map(|(_, weight)| weight).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     }
 
     #[test]
+    fn coarse_source_of_the_same_site_is_left_out() {
+        let (own, mut coarse) = (contribution(8), contribution(12));
+        coarse.origin = "site".to_owned();
+        let bytes = Prior::pool(&[own, coarse]).bytes().expect("encoded");
+        let prior = Prior::from_bytes(&bytes).expect("read");
+        let sources = |origin: &str| prior.of_others(&HashSet::new(), origin).sources.len();
+        assert_eq!((sources("site"), sources("other")), (1, 2));
+    }
+
+    #[test]
     fn sources_weigh_the_same() {
         let prior = Prior::pool(&[contribution(4), contribution(12)]);
-        let others = prior.of_others(&HashSet::new());
+        let others = prior.of_others(&HashSet::new(), "");
         let small = prior.sources[0].later.len();
         let sum: f64 = others.later()[..small]
             .iter()
