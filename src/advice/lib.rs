@@ -73,7 +73,7 @@ pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use look::{
     FaultyInput, InputLooks, JobLook, LookPlan, LookProcess, LookScope, LookState, UrlAnswer,
-    answer_looks, end_with_caller,
+    UrlQuestion, answer_looks, become_user, end_with_caller,
 };
 pub use memory_plan::MemoryPlan;
 pub use probe_result::{ProbeResult, ProbeState};

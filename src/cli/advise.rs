@@ -45,8 +45,8 @@ pub struct AdviseArgs {
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
-    /// Look at the files that hold reasons name, even if the queue or the log may be of another
-    /// machine [default: look if they are of this access point]
+    /// Look at the files that hold reasons name, and ask for their addresses, even if the queue or the
+    /// log may be of another machine [default: look if they are of this access point]
     #[arg(long, conflicts_with = "at")]
     pub look: bool,
     /// Look at no files, and ask no servers

@@ -270,5 +270,8 @@ pub enum Verb {
     Man(ManArgs),
     /// Look at the paths on standard input; `advise` runs this, and gives it up if a mount hangs
     #[command(hide = true)]
-    Look,
+    Look {
+        /// User with whose rights root looks
+        user: Option<String>,
+    },
 }

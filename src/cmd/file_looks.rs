@@ -1,17 +1,15 @@
 //! Looks at the files that jobs name, if they are on this machine, and asks servers for others.
 
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use super::own_logs::user_name;
 use poolcast_advice::{
-    InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer,
+    InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer, UrlQuestion,
 };
 use poolcast_base::output;
 use poolcast_base::process::Process;
-use poolcast_base::program::without_keys;
 use poolcast_cli::AdviseArgs;
 use poolcast_sweep::condor;
 use poolcast_tracking::ask_urls;
@@ -54,11 +52,11 @@ pub(super) fn look_at_inputs(
         return InputLooks::none_of(jobs);
     }
     let plan = look_plan(args, is_queue_here, now_ms);
-    let ask = |urls: &[String]| {
+    let ask = |questions: &[UrlQuestion]| {
         if args.no_network {
             Vec::new()
         } else {
-            ask_servers(urls)
+            ask_servers(questions)
         }
     };
     let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs, ask));
@@ -69,8 +67,9 @@ pub(super) fn look_at_inputs(
 }
 
 fn look_plan(args: &AdviseArgs, is_queue_here: bool, now_ms: i64) -> LookPlan {
-    let is_everywhere = args.look || is_queue_here && !condor::queue_is_elsewhere();
-    let scope = if is_everywhere {
+    let scope = if is_queue_here && !condor::queue_is_elsewhere() {
+        LookScope::Queue
+    } else if args.look {
         LookScope::All
     } else {
         LookScope::OfHost(Process::current().host)
@@ -82,9 +81,9 @@ fn note_failure(failure: &anyhow::Error) {
     output::note(&format!("note: no file was looked at: {failure:#}"));
 }
 
-/// Asks the servers of `urls`. A failure only causes a note.
-fn ask_servers(urls: &[String]) -> Vec<UrlAnswer> {
-    ask_urls(urls, LOOK_LIMIT).unwrap_or_else(|failure| {
+/// Asks servers the `questions`. A failure only causes a note.
+fn ask_servers(questions: &[UrlQuestion]) -> Vec<UrlAnswer> {
+    ask_urls(questions, LOOK_LIMIT).unwrap_or_else(|failure| {
         output::note(&format!("note: no server was asked: {failure:#}"));
         Vec::new()
     })
@@ -93,7 +92,5 @@ fn ask_servers(urls: &[String]) -> Vec<UrlAnswer> {
 /// Returns this program as the process that looks.
 fn look_process() -> Result<LookProcess> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
-    let mut command = without_keys(Command::new(program));
-    command.arg("look");
-    Ok(LookProcess::new(command, LOOK_LIMIT))
+    Ok(LookProcess::new(program, vec!["look"], LOOK_LIMIT))
 }

@@ -97,7 +97,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Config(args) => print_config(&args),
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::pages(&args),
-        Verb::Look => look::run(),
+        Verb::Look { user } => look::run(user.as_deref()),
     }
 }
 

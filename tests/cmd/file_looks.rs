@@ -14,6 +14,9 @@ use crate::place::{Outcome, Place};
 /// A user with the rights of the process, who owns the jobs.
 const OWNER: &str = "root";
 
+/// A user whom every machine has, and its number.
+const DAEMON: (&str, u32) = ("daemon", 1);
+
 /// Returns the ad of a job that has been held since 1970, for an input file at the access point.
 fn held_for_input(cluster: u32, path: &str) -> Value {
     let reason = format!(
@@ -64,9 +67,29 @@ fn advise(place: &Place, options: &str) -> Outcome {
     Outcome::of(command.env("USER", OWNER).output().expect("it starts"))
 }
 
+/// Calls `advise` on the jobs in the queue of this access point, by their owner.
+fn advise_on_queue(place: &Place, options: &str) -> Outcome {
+    let mut command = queue_command(place, &format!("advise --all-users {options}"));
+    Outcome::of(command.output().expect("it starts"))
+}
+
+/// Returns a call by the owner of the jobs, in which `condor_q` prints the queue.
+pub(crate) fn queue_command(place: &Place, args: &str) -> std::process::Command {
+    let list = place.path("queue.json").display().to_string();
+    place.put_program("condor_q", &format!("cat {list}"));
+    let mut command = place.command(args);
+    let path = format!("{}:/usr/bin:/bin", place.path("").display());
+    command.env("USER", OWNER).env("PATH", path);
+    command
+}
+
 /// Returns the action, the firmness and the state of the look for each job.
 fn answers(place: &Place, options: &str) -> Vec<String> {
-    let outcome = advise(place, &format!("{options} --sort id --json"));
+    answers_in(&advise(place, &format!("{options} --sort id --json")))
+}
+
+/// Returns the same of a call that has printed JSON.
+fn answers_in(outcome: &Outcome) -> Vec<String> {
     let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     let jobs = document["advice"].as_array().expect("a list").iter();
     let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
@@ -371,7 +394,7 @@ fn answers_of_servers_outweigh_the_odds_of_earlier_outcomes() {
 #[test]
 fn servers_are_asked_for_input_files() {
     let place = Place::new();
-    let (server, _) = begin_server();
+    let (server, requests) = begin_server();
     let closed = TcpListener::bind("127.0.0.1:0").expect("bound");
     let closed_address = closed.local_addr().expect("an address");
     drop(closed);
@@ -394,9 +417,114 @@ fn servers_are_asked_for_input_files() {
         "none - -",
         "none - -",
     ];
-    assert_eq!(answers(&place, "--look"), seen);
-    assert_eq!(answers(&place, ""), seen, "servers are not of one machine");
-    for options in ["--look --no-network", "--no-look"] {
+    let of_queue = |options: &str| {
+        answers_in(&advise_on_queue(
+            &place,
+            &format!("{options} --sort id --json"),
+        ))
+    };
+    assert_eq!(of_queue(""), seen);
+    let before = requests.load(Ordering::Relaxed);
+    for options in ["--no-network", "--no-look"] {
+        assert_eq!(of_queue(options), ["none - -"; 6], "{options}");
+    }
+    // A list and a log may be anyone's, and must not make this machine ask itself.
+    for options in ["--look", ""] {
         assert_eq!(answers(&place, options), ["none - -"; 6], "{options}");
+    }
+    assert_eq!(requests.load(Ordering::Relaxed), before);
+}
+
+/// A log that anyone has written, with the name of this user and of this host.
+#[test]
+fn strangers_logs_make_no_request_to_this_machine() {
+    let place = Place::new();
+    let (server, requests) = begin_server();
+    let host = host_name();
+    let url = format!("{server}/there");
+    let job = held_for_url(1, &url);
+    let reason = job["HoldReason"].as_str().expect("text");
+    place.write(
+        "job.log",
+        format!(
+            "000 (1.0.0) 2026-11-21 01:00:00 Job submitted from host: <10.0.0.1:9618?alias={host}>\n...\n\
+             028 (1.0.0) 2026-11-21 01:00:00 Job ad information event triggered.\nOwner = \"{OWNER}\"\n\
+             TriggerEventTypeNumber = 0\n...\n\
+             012 (1.0.0) 2026-11-21 01:10:00 Job was held.\n\t{reason}\n\tCode 13 Subcode 256\n...\n"
+        ),
+    );
+    for options in ["", "--look"] {
+        let mut command = place.command(&format!("advise --log job.log {options} --json"));
+        let outcome = Outcome::of(command.env("USER", OWNER).output().expect("it starts"));
+        let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let advice = &document["advice"][0];
+        assert_eq!(advice["owner"], OWNER, "{outcome}");
+        assert!(advice["look"].is_null(), "{outcome}");
+    }
+    assert_eq!(requests.load(Ordering::Relaxed), 0);
+}
+
+/// The name of this host.
+fn host_name() -> String {
+    let name = fs_err::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    name.trim().to_owned()
+}
+
+/// Root sees every file, and looks with the rights of the owner of the job.
+#[test]
+fn root_tells_nobody_of_the_private_files_of_others() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    let files = tempfile::tempdir().expect("a directory");
+    let set = |name: &str, mode: u32, owner: Option<u32>| {
+        let path = files.path().join(name);
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs_err::set_permissions(&path, permissions).expect("permissions");
+        std::os::unix::fs::chown(&path, owner, owner).expect("an owner");
+    };
+    fs_err::create_dir(files.path().join("home")).expect("made");
+    fs_err::write(files.path().join("home/secret"), "data").expect("written");
+    set("home/secret", 0o600, Some(DAEMON.1));
+    set("home", 0o700, Some(DAEMON.1));
+    set("", 0o755, None);
+
+    let path = |name: &str| files.path().join("home").join(name).display().to_string();
+    let job = |cluster: u32, owner: &str, name: &str| {
+        let mut job = held_for_input(cluster, &path(name));
+        job["Owner"] = json!(owner);
+        job
+    };
+    write_queue(
+        &place,
+        &[
+            job(1, DAEMON.0, "secret"),
+            job(2, DAEMON.0, "gone"),
+            job(3, "nobody", "secret"),
+            job(4, "nobody", "gone"),
+            job(5, "no-such-user", "secret"),
+            job(6, "0", "secret"),
+            job(7, "--help", "secret"),
+        ],
+    );
+    let outcome = advise_on_queue(&place, "--sort id --json");
+    assert_eq!(
+        answers_in(&outcome),
+        [
+            "release firm changed",
+            "fix firm missing",
+            // Whether it is there or not, these say the same.
+            "fix firm not_allowed",
+            "fix firm not_allowed",
+            "fix - -",
+            "fix - -",
+            "fix - -",
+        ]
+    );
+    let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    for job in 2..7 {
+        let look = &document["advice"][job]["look"];
+        assert!(look["changed_ms"].is_null(), "{outcome}");
     }
 }

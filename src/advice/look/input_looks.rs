@@ -9,11 +9,12 @@ use poolcast_base::output;
 use serde::Serialize;
 
 use super::job_look::{JobPath, LookState};
-use super::look_process::{LookAnswer, LookProcess};
+use super::look_process::{LookAnswer, LookProcess, UserPath};
+use super::look_user::LookUser;
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
 use super::path_sight::Sight;
-use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
+use super::url_looks::{NamedUrl, UrlAnswer, UrlAnswers, UrlQuestion, is_askable};
 use crate::addresses::without_secrets;
 use crate::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use crate::unheld_job::UnheldJob;
@@ -75,16 +76,20 @@ impl LookPlan {
         &self,
         process: LookProcess,
         jobs: &UnheldJobs,
-        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+        ask: impl FnOnce(&[UrlQuestion]) -> Vec<UrlAnswer>,
     ) -> Result<InputLooks> {
         let needed = NeededInputs::new(self, jobs);
         let (local, urls) = needed.files.split_at(needed.first_url);
         let answers = if local.is_empty() {
             Vec::new()
         } else {
-            look_at(process, local)?
+            look_at(&process, local)?
         };
-        let url_answers = UrlAnswers::get(urls.iter().map(SharedText::as_str), ask);
+        let named = urls.iter().map(|url| NamedUrl {
+            url: &url.path,
+            is_of_queue: self.is_of_queue(),
+        });
+        let url_answers = UrlAnswers::get(&named.collect::<Vec<_>>(), ask);
 
         let is_seen = |answer: &&LookAnswer| **answer != LookAnswer::NotTried && !is_denied(answer);
         let (faults, unseen_jobs) = self.input_faults(jobs, &needed, &answers, &url_answers);
@@ -94,7 +99,7 @@ impl LookPlan {
             unseen_jobs,
             caveats: [
                 self.elsewhere_caveat(jobs),
-                open_files_caveat("that idle jobs need", &answers),
+                open_files_caveat("that idle jobs need", local, &answers),
                 denied_files_caveat(local, &answers),
                 hanging_files_caveat(local, &answers),
                 silent_servers_caveat(urls, &url_answers),
@@ -111,26 +116,28 @@ impl LookPlan {
     fn input_faults(
         &self,
         jobs: &UnheldJobs,
-        needed: &NeededInputs<'_>,
+        needed: &NeededInputs,
         answers: &[LookAnswer],
         url_answers: &UrlAnswers<'_>,
     ) -> (Vec<FaultyInput>, usize) {
         let files = &needed.files;
         let mut unseen_jobs = 0;
-        let places: HashMap<&SharedText, usize> = files.iter().zip(0..).collect();
+        let places: HashMap<&UserPath, usize> = files.iter().zip(0..).collect();
         // The state also depends on whether the jobs are of this user.
         let mut states: HashMap<(usize, bool), LookState> = HashMap::new();
         let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
         for job in &jobs.jobs {
             let is_own = self.is_own(job.owner.as_deref());
             let mut state_at = |at: usize| {
+                let UserPath { path, user } = &files[at];
+                let is_own = is_own || *user != LookUser::This;
                 let state = states.entry((at, is_own));
                 *state.or_insert_with(|| match answers.get(at) {
-                    Some(answer) => self.input_state(&files[at], is_own, *answer),
-                    None => url_state(url_answers.of(&files[at])),
+                    Some(answer) => self.input_state(path, is_own, *answer),
+                    None => url_state(url_answers.of(path)),
                 })
             };
-            let needed_here = self.inputs_to_look_at(job).map(|file| places[file]);
+            let needed_here = self.inputs_to_look_at(job).map(|file| places[&file]);
             let mut looked: Vec<(usize, LookState)> =
                 needed_here.map(|at| (at, state_at(at))).collect();
             looked.sort_unstable();
@@ -153,15 +160,25 @@ impl LookPlan {
         (faults, unseen_jobs)
     }
 
-    /// Returns the inputs of `job` that may be looked at: files on this machine, and URLs of a job of
-    /// this user.
-    fn inputs_to_look_at<'a>(&self, job: &'a UnheldJob) -> impl Iterator<Item = &'a SharedText> {
-        let (is_here, is_own) = (
-            self.has_files_of(&job.ap),
-            self.is_own(job.owner.as_deref()),
-        );
-        let may_look = move |path: &&SharedText| if is_askable(path) { is_own } else { is_here };
-        job.inputs.iter().filter(may_look)
+    /// Returns the inputs of `job` that may be looked at, each with the user who looks: files on this
+    /// machine, and URLs of a job of this user.
+    fn inputs_to_look_at(&self, job: &UnheldJob) -> impl Iterator<Item = UserPath> {
+        let is_own = self.is_own(job.owner.as_deref());
+        let owner = LookUser::for_owner(job.owner.as_ref());
+        let user = move |path: &SharedText| {
+            if is_askable(path) {
+                is_own.then_some(LookUser::This)
+            } else {
+                owner.clone()
+            }
+        };
+        let inputs = job.inputs.iter().filter(|_| self.has_files_of(&job.ap));
+        inputs.filter_map(move |path| {
+            Some(UserPath {
+                user: user(path)?,
+                path: path.clone(),
+            })
+        })
     }
 
     /// Returns a caveat on the `jobs` whose files are not on this machine.
@@ -198,25 +215,24 @@ impl LookPlan {
 }
 
 /// The files that jobs need and that may be looked at.
-struct NeededInputs<'a> {
+struct NeededInputs {
     /// Paths on this machine, and then URLs. Of each, the files that most jobs need come first.
-    files: Vec<SharedText>,
+    files: Vec<UserPath>,
     /// Index of the first URL.
     first_url: usize,
     /// Number of the jobs that need each file.
-    jobs: HashMap<&'a SharedText, usize>,
+    jobs: HashMap<UserPath, usize>,
 }
 
-impl<'a> NeededInputs<'a> {
-    fn new(plan: &LookPlan, jobs: &'a UnheldJobs) -> NeededInputs<'a> {
-        let mut needed: HashMap<&SharedText, usize> = HashMap::new();
+impl NeededInputs {
+    fn new(plan: &LookPlan, jobs: &UnheldJobs) -> NeededInputs {
+        let mut needed: HashMap<UserPath, usize> = HashMap::new();
         for file in jobs.jobs.iter().flat_map(|job| plan.inputs_to_look_at(job)) {
             *needed.entry(file).or_default() += 1;
         }
 
-        let files = needed.keys().copied();
-        let (mut urls, mut paths): (Vec<&SharedText>, Vec<&SharedText>) =
-            files.partition(|file| is_askable(file));
+        let (mut urls, mut paths): (Vec<&UserPath>, Vec<&UserPath>) =
+            needed.keys().partition(|file| is_askable(&file.path));
         for files in [&mut paths, &mut urls] {
             files.sort_by_key(|file| (Reverse(needed[*file]), *file));
         }
@@ -253,14 +269,14 @@ fn url_state(answer: UrlAnswer) -> LookState {
 impl FaultyInput {
     /// Describes `members`, which are not empty: jobs, each with the place of its file among `paths`,
     /// in which the files that most jobs need come first.
-    fn new(members: &[(&UnheldJob, usize)], state: LookState, paths: &[SharedText]) -> FaultyInput {
+    fn new(members: &[(&UnheldJob, usize)], state: LookState, paths: &[UserPath]) -> FaultyInput {
         let jobs: Vec<&UnheldJob> = members.iter().map(|(job, _)| *job).collect();
         let files: BTreeSet<usize> = members.iter().map(|(_, at)| *at).collect();
         FaultyInput {
             members: IdleBatch::of_members(&jobs),
             path: files
                 .first()
-                .map_or_else(|| "".into(), |at| paths[*at].clone()),
+                .map_or_else(|| "".into(), |at| paths[*at].path.clone()),
             files: files.len(),
             state,
             commands: commands_for("condor_hold", &jobs, ""),
@@ -269,9 +285,9 @@ impl FaultyInput {
 }
 
 /// Returns a caveat on files that this user may not look at.
-fn denied_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<String> {
+fn denied_files_caveat(paths: &[UserPath], answers: &[LookAnswer]) -> Option<String> {
     let count = answers.iter().filter(|answer| is_denied(answer)).count();
-    let first = &paths[answers.iter().position(is_denied)?];
+    let first = &paths[answers.iter().position(is_denied)?].path;
     Some(format!(
         "this user may not look at {} that idle jobs need, such as {first}",
         output::counted(count, "file")
@@ -283,10 +299,10 @@ fn is_denied(answer: &LookAnswer) -> bool {
 }
 
 /// Returns a caveat on files whose file system does not answer.
-fn hanging_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<String> {
+fn hanging_files_caveat(paths: &[UserPath], answers: &[LookAnswer]) -> Option<String> {
     let is_hanging = |answer: &LookAnswer| *answer == LookAnswer::Hangs;
     let count = answers.iter().filter(|answer| is_hanging(answer)).count();
-    let first = &paths[answers.iter().position(is_hanging)?];
+    let first = &paths[answers.iter().position(is_hanging)?].path;
     Some(format!(
         "the file system of {} that idle jobs need does not answer, such as that of {first}",
         output::counted(count, "file")
@@ -294,10 +310,10 @@ fn hanging_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<
 }
 
 /// Returns a caveat on URLs whose servers do not answer.
-fn silent_servers_caveat(urls: &[SharedText], answers: &UrlAnswers<'_>) -> Option<String> {
-    let is_silent = |url: &&SharedText| answers.of(url) == UrlAnswer::NoAnswer;
+fn silent_servers_caveat(urls: &[UserPath], answers: &UrlAnswers<'_>) -> Option<String> {
+    let is_silent = |url: &&UserPath| answers.of(&url.path) == UrlAnswer::NoAnswer;
     let count = urls.iter().filter(is_silent).count();
-    let first = urls.iter().find(is_silent)?;
+    let first = &urls.iter().find(is_silent)?.path;
     Some(format!(
         "the servers of {} that idle jobs need do not answer, such as that of {}",
         output::counted(count, "file"),

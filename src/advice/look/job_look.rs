@@ -84,7 +84,7 @@ pub(super) struct JobPath {
     pub(super) is_first_hold: bool,
     /// True if the path is an attribute of the job, and not a part of its hold reason.
     pub(super) is_exact: bool,
-    /// True if this user owns the job.
+    /// True if the rights of the look are those of the job's owner.
     pub(super) is_own: bool,
     /// Time of the last failure for the path, epoch ms.
     pub(super) failed_ms: i64,
@@ -153,6 +153,10 @@ impl JobPath {
     }
 
     fn finding(&self, sight: &PathSight) -> LookFinding {
+        // The owner of the job may not see this file, although this process does.
+        if !self.is_own && !sight.is_visible {
+            return LookFinding::new(LookState::Unknown);
+        }
         if self.lacks_room()
             && let Some(room) = sight.room
         {

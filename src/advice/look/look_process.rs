@@ -5,15 +5,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
+use poolcast_base::program::without_keys;
+use poolcast_base::shared_text::SharedText;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use super::look_user::LookUser;
 use super::path_sight::PathSight;
 
 /// Maximum number of threads that look.
@@ -24,6 +28,9 @@ const THREADS_PER_MOUNT: usize = 4;
 
 /// Number of directories by which the mount of a path is guessed.
 const MOUNT_DIRECTORIES: usize = 2;
+
+/// Maximum number of processes that look at once, each with the rights of another user.
+const MAX_PROCESSES: usize = 16;
 
 /// Maximum size of the questions, in bytes.
 const MAX_QUESTION_BYTES: u64 = 64 << 20;
@@ -43,6 +50,13 @@ struct LookLine {
     sight: Option<PathSight>,
 }
 
+/// A path, and the user with whose rights it is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct UserPath {
+    pub(super) path: SharedText,
+    pub(super) user: LookUser,
+}
+
 /// The answer about one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookAnswer {
@@ -54,27 +68,73 @@ pub(super) enum LookAnswer {
     Seen(PathSight),
 }
 
-/// A program that looks at paths: this program, started so that it calls [`answer_looks`].
+/// A program that looks at paths: this program, started so that it calls [`answer_looks`], after
+/// [`become_user`](super::become_user) if its last argument is a user.
 #[derive(Debug)]
 pub struct LookProcess {
-    command: Command,
+    program: PathBuf,
+    arguments: Vec<&'static str>,
     limit: Duration,
 }
 
 impl LookProcess {
-    /// Creates a process that runs `command`, and that is given up after `limit`.
-    pub fn new(command: Command, limit: Duration) -> LookProcess {
-        LookProcess { command, limit }
+    /// Creates a process that runs `program` with `arguments`, and that is given up after `limit`.
+    pub fn new(program: PathBuf, arguments: Vec<&'static str>, limit: Duration) -> LookProcess {
+        LookProcess {
+            program,
+            arguments,
+            limit,
+        }
     }
 
-    /// Looks at `paths`; returns an answer for each.
+    /// Looks at `paths`, each with the rights of its user; returns an answer for each. Of several
+    /// users, [`MAX_PROCESSES`] look at once, and none begins after the limit.
     ///
     /// # Errors
     /// Fails if the program cannot be started.
-    pub(super) fn look(mut self, paths: &[&str]) -> Result<Vec<LookAnswer>> {
+    pub(super) fn look(&self, paths: &[UserPath]) -> Result<Vec<LookAnswer>> {
+        let mut by_user: BTreeMap<&LookUser, Vec<usize>> = BTreeMap::new();
+        for (at, path) in paths.iter().enumerate() {
+            by_user.entry(&path.user).or_default().push(at);
+        }
+        let users: Vec<(&LookUser, Vec<usize>)> = by_user.into_iter().collect();
+        let until = Instant::now() + self.limit;
+        let (next, answers) = (
+            AtomicUsize::new(0),
+            Mutex::new(vec![LookAnswer::NotTried; paths.len()]),
+        );
+        let look_in_turn = || -> Result<()> {
+            while let Some((user, places)) = take(&users, &next) {
+                if Instant::now() > until {
+                    break;
+                }
+                let of_user: Vec<&str> = places.iter().map(|&at| paths[at].path.as_str()).collect();
+                let found = self.look_as(user, &of_user)?;
+                if let Ok(mut answers) = answers.lock() {
+                    for (&at, answer) in places.iter().zip(found) {
+                        answers[at] = answer;
+                    }
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let count = users.len().min(MAX_PROCESSES);
+            let threads: Vec<_> = (0..count).map(|_| scope.spawn(look_in_turn)).collect();
+            let failed = || anyhow!("a thread that looks at files has failed");
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().map_err(|_| failed())?)
+        })?;
+        Ok(answers.into_inner().unwrap_or_default())
+    }
+
+    /// Looks at `paths` with the rights of `user`.
+    fn look_as(&self, user: &LookUser, paths: &[&str]) -> Result<Vec<LookAnswer>> {
         let deadline = Instant::now() + self.limit;
-        let mut child = self
-            .command
+        let mut child = without_keys(Command::new(&self.program))
+            .args(&self.arguments)
+            .args(user.name())
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -270,10 +330,27 @@ mod tests {
 
     /// Runs a shell command in the place of this program.
     fn look_with(script: &str, paths: &[&str]) -> Vec<LookAnswer> {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script]);
-        let process = LookProcess::new(shell, Duration::from_millis(500));
-        process.look(paths).expect("it starts")
+        let limit = Duration::from_millis(500);
+        let process = LookProcess::new("sh".into(), vec!["-c"], limit);
+        let script = SharedText::from(script);
+        let look = process.look_as(&LookUser::Owner(script), paths);
+        look.expect("it starts")
+    }
+
+    #[test]
+    fn each_user_has_a_process() {
+        let sight = r#"{"target":"missing","parent":"missing","room":null,"is_visible":true}"#;
+        // The second argument of the shell is the user, and only ada's process answers.
+        let script = format!(r#"test "$0" = ada && echo '{{"at":0,"sight":{sight}}}'"#);
+        let arguments = vec!["-c", &*Box::leak(script.into_boxed_str())];
+        let process = LookProcess::new("sh".into(), arguments, Duration::from_secs(20));
+        let path = |user: &str| UserPath {
+            path: "/a".into(),
+            user: LookUser::Owner(user.into()),
+        };
+        let answers = process.look(&[path("bob"), path("ada")]).expect("looked");
+        assert_eq!(answers[0], LookAnswer::NotTried);
+        assert!(matches!(answers[1], LookAnswer::Seen(_)));
     }
 
     #[test]
@@ -303,7 +380,7 @@ mod tests {
 
     #[test]
     fn hanging_look_is_given_up_and_the_others_count() {
-        let missing = r#"{"at":1,"sight":{"target":"missing","parent":"missing","room":null}}"#;
+        let missing = r#"{"at":1,"sight":{"target":"missing","parent":"missing","room":null,"is_visible":true}}"#;
         let script = format!(r#"echo '{{"at":0}}'; echo '{{"at":1}}'; echo '{missing}'; sleep 60"#);
         let begin = Instant::now();
         let answers = look_with(&script, &["/a", "/b", "/c"]);
@@ -322,8 +399,8 @@ mod tests {
         let many = vec!["/home/ada/a/long/path/of/many"; 10_000];
         let answers = look_with("sleep 60", &many);
         assert!(answers.iter().all(|answer| *answer == LookAnswer::NotTried));
-        let missing = LookProcess::new(Command::new("/no/such/program"), Duration::ZERO);
-        assert!(missing.look(&["/a"]).is_err());
+        let missing = LookProcess::new("/no/such/program".into(), Vec::new(), Duration::ZERO);
+        assert!(missing.look_as(&LookUser::This, &["/a"]).is_err());
     }
 
     #[test]
@@ -354,6 +431,7 @@ mod tests {
             target: Sight::Missing,
             parent: Sight::Missing,
             room: None,
+            is_visible: true,
         });
         let paths = [
             "/mnt/dead/a/1",

@@ -7,7 +7,8 @@ use poolcast_base::output;
 use rustix::process::geteuid;
 
 use super::job_look::{JobLook, JobPath};
-use super::look_process::{LookAnswer, LookProcess};
+use super::look_process::{LookAnswer, LookProcess, UserPath};
+use super::look_user::{LookUser, SUPER_USER};
 use super::named_path::{NamedPath, PathUse};
 use crate::job_advice::{AdviceGround, JobAdvice};
 use crate::job_command::{CommandTask, JobCommand};
@@ -17,9 +18,6 @@ use crate::same_host::is_same_host;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::ThingKind;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
-
-/// The name of the user who may do everything.
-const SUPER_USER: &str = "root";
 
 /// Maximum number of paths that are looked at.
 const MAX_PATHS: usize = 2000;
@@ -33,7 +31,9 @@ const UNKNOWN_USAGE_BYTES: u64 = 1 << 30;
 /// The held jobs whose files are on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookScope {
-    /// All held jobs.
+    /// All held jobs, because the queue of this access point has them.
+    Queue,
+    /// All held jobs, because the user says so.
     All,
     /// The held jobs of the access point with this host name.
     OfHost(String),
@@ -79,19 +79,24 @@ impl LookPlan {
         if asked.is_empty() {
             return Ok(None);
         }
-        let answers = look_at(process, &paths)?;
+        let answers = look_at(&process, &paths)?;
         add_last_failures(&mut asked);
         add_waiting_jobs(&mut asked, &answers);
         let looks = asked.iter().filter_map(|AskedPath { job, at, path }| {
             Some((*job, path.look(answers[*at], self.now_ms)?))
         });
         add_looks(advice, looks);
-        Ok(open_files_caveat("that holds name", &answers))
+        Ok(open_files_caveat("that holds name", &paths, &answers))
     }
 
     /// Returns true if the files of `access_point` are on this machine.
     pub(super) fn has_files_of(&self, access_point: &str) -> bool {
         self.scope.has(access_point)
+    }
+
+    /// Returns true if the queue of this access point names the jobs.
+    pub(super) fn is_of_queue(&self) -> bool {
+        self.scope == LookScope::Queue
     }
 
     /// Returns true if `owner` is this user.
@@ -106,18 +111,25 @@ impl LookPlan {
     }
 
     /// Returns the paths to look at, and the jobs that name them.
-    fn asked_paths(&self, advice: &[JobAdvice]) -> (Vec<SharedText>, Vec<AskedPath>) {
-        let mut numbers: HashMap<SharedText, usize> = HashMap::new();
-        let (mut paths, mut asked) = (Vec::new(), Vec::new());
+    fn asked_paths(&self, advice: &[JobAdvice]) -> (Vec<UserPath>, Vec<AskedPath>) {
+        let mut numbers: HashMap<UserPath, usize> = HashMap::new();
+        let (mut paths, mut asked) = (Vec::<UserPath>::new(), Vec::new());
         for (job, one) in advice.iter().enumerate() {
-            let Some(mut path) = self.path_of(one) else {
+            let (Some(mut path), Some(user)) =
+                (self.path_of(one), LookUser::for_owner(one.owner.as_ref()))
+            else {
                 continue;
             };
-            let at = *numbers.entry(path.path.clone()).or_insert_with(|| {
-                paths.push(path.path.clone());
+            path.is_own |= user != LookUser::This;
+            let key = UserPath {
+                path: path.path.clone(),
+                user,
+            };
+            let at = *numbers.entry(key).or_insert_with_key(|key| {
+                paths.push(key.clone());
                 paths.len() - 1
             });
-            path.path = paths[at].clone();
+            path.path = paths[at].path.clone();
             asked.push(AskedPath { job, at, path });
         }
         (paths, asked)
@@ -167,21 +179,29 @@ impl LookPlan {
 ///
 /// # Errors
 /// Fails if the process cannot be started.
-pub(super) fn look_at(process: LookProcess, paths: &[SharedText]) -> Result<Vec<LookAnswer>> {
-    let tried = &paths[..paths.len().min(MAX_PATHS)];
-    let texts: Vec<&str> = tried.iter().map(SharedText::as_str).collect();
-    let mut answers = process.look(&texts)?;
+pub(super) fn look_at(process: &LookProcess, paths: &[UserPath]) -> Result<Vec<LookAnswer>> {
+    let mut answers = process.look(&paths[..paths.len().min(MAX_PATHS)])?;
     answers.resize(paths.len(), LookAnswer::NotTried);
     Ok(answers)
 }
 
 /// Returns a caveat if not all files could be looked at. `which` says what names them.
-pub(super) fn open_files_caveat(which: &str, answers: &[LookAnswer]) -> Option<String> {
+pub(super) fn open_files_caveat(
+    which: &str,
+    paths: &[UserPath],
+    answers: &[LookAnswer],
+) -> Option<String> {
     let is_open = |answer: &&LookAnswer| **answer == LookAnswer::NotTried;
     let open = answers.iter().filter(is_open).count();
+    let is_of_owner = paths.iter().any(|path| path.user != LookUser::This);
+    let why = if is_of_owner {
+        ", or not with the rights of their owners"
+    } else {
+        ""
+    };
     (open > 0).then(|| {
         format!(
-            "{} of {} {which} could not be checked in time",
+            "{} of {} {which} could not be checked in time{why}",
             output::with_commas(open as u64),
             output::counted(answers.len(), "file")
         )
@@ -192,7 +212,7 @@ impl LookScope {
     /// Returns true if files of `access_point` are on this machine.
     fn has(&self, access_point: &str) -> bool {
         match self {
-            LookScope::All => true,
+            LookScope::Queue | LookScope::All => true,
             LookScope::OfHost(host) => is_same_host(host, access_point),
         }
     }

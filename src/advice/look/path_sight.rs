@@ -31,6 +31,8 @@ pub(super) struct PathSight {
     pub(super) parent: Sight,
     /// Room on the file system of the path, or of its directory; `None` if neither exists.
     pub(super) room: Option<DiskRoom>,
+    /// True if everyone can see whether the path exists.
+    pub(super) is_visible: bool,
 }
 
 /// The thing at a path, or the reason why it is unknown.
@@ -114,6 +116,7 @@ impl PathSight {
             target,
             parent,
             room,
+            is_visible: target != Sight::Refused && is_visible_to_all(path),
         }
     }
 }
@@ -215,11 +218,26 @@ fn changed_ms(node: &std::fs::Metadata) -> i64 {
 
 /// Returns true if everyone may enter all directories above `path`.
 fn is_reachable_by_all(path: &Path) -> bool {
-    let may_enter = |directory: &Path| {
-        let node = directory.metadata();
-        node.is_ok_and(|node| node.mode() & ALL_EXECUTE == ALL_EXECUTE)
+    path.ancestors().skip(1).all(may_all_enter)
+}
+
+/// Returns true if everyone can see whether there is something at `path`: all may enter the directories
+/// above it, also above what its links lead to.
+fn is_visible_to_all(path: &Path) -> bool {
+    let Some(existing) = (path.ancestors()).find(|part| part.symlink_metadata().is_ok()) else {
+        return false;
     };
-    path.ancestors().skip(1).all(may_enter)
+    // A link that leads nowhere says what is not there, in whatever directory.
+    let Ok(resolved) = existing.canonicalize() else {
+        return false;
+    };
+    let is_within = existing == path || may_all_enter(&resolved);
+    is_within && [existing, &resolved].into_iter().all(is_reachable_by_all)
+}
+
+fn may_all_enter(directory: &Path) -> bool {
+    let node = directory.metadata();
+    node.is_ok_and(|node| node.mode() & ALL_EXECUTE == ALL_EXECUTE)
 }
 
 impl DiskRoom {
@@ -312,6 +330,39 @@ mod tests {
         assert!(!found(&file).by_all.read);
         set_mode(&file, 0o755);
         assert!(found(&file).is_program);
+    }
+
+    #[test]
+    fn what_is_in_a_private_directory_is_not_visible_to_all() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let set_mode = |path: &Path, mode| {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            fs_err::set_permissions(path, permissions).expect("permissions");
+        };
+        set_mode(dir.path(), 0o755);
+        let is_open = is_reachable_by_all(&dir.path().join("a"));
+        let private = dir.path().join("private");
+        fs_err::create_dir(&private).expect("made");
+        fs_err::write(private.join("there"), "data").expect("written");
+        for (link, to) in [("link", "private/there"), ("nowhere", "private/gone")] {
+            symlink(to, dir.path().join(link)).expect("a link");
+        }
+        symlink("private", dir.path().join("folder")).expect("a link");
+        let visible = |name: &str| is_visible_to_all(&dir.path().join(name));
+        let names = [
+            "private/there",
+            "private/gone",
+            "link",
+            "folder/there",
+            "folder/gone",
+            "nowhere",
+        ];
+        set_mode(&private, 0o755);
+        let seen = names.map(visible);
+        assert_eq!(seen, [is_open, is_open, is_open, is_open, is_open, false]);
+        set_mode(&private, 0o700);
+        assert_eq!(names.map(visible), [false; 6]);
+        assert_eq!(visible("gone/below"), is_open);
     }
 
     #[test]

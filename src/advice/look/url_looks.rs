@@ -32,6 +32,25 @@ pub enum UrlAnswer {
     NoAnswer,
 }
 
+/// A question to a server: does it have a file?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlQuestion {
+    /// An `http` or `https` address.
+    pub address: String,
+    /// True if the address may be in a private network, or on this machine, because a job of this user
+    /// in the queue of this access point names it. A log may be anyone's, and could make this machine
+    /// ask servers that only it can reach.
+    pub may_be_private: bool,
+}
+
+/// A URL that a job of this user names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedUrl<'a> {
+    pub(super) url: &'a str,
+    /// True if the queue of this access point has the job.
+    pub(super) is_of_queue: bool,
+}
+
 /// The answers of servers about the files at some URLs.
 #[derive(Debug, Default)]
 pub(super) struct UrlAnswers<'a> {
@@ -42,17 +61,25 @@ pub(super) struct UrlAnswers<'a> {
 
 impl<'a> UrlAnswers<'a> {
     /// Lets `ask` ask for at most [`MAX_ADDRESSES`] of `urls`, for each once, and for one of each server
-    /// first. `ask` gets `http` and `https` addresses, and returns an answer for each.
+    /// first. `ask` returns an answer for each question.
     pub(super) fn get(
-        urls: impl Iterator<Item = &'a str>,
-        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+        urls: &[NamedUrl<'a>],
+        ask: impl FnOnce(&[UrlQuestion]) -> Vec<UrlAnswer>,
     ) -> UrlAnswers<'a> {
-        let asked = first_of_each_server(urls);
+        let asked = first_of_each_server(urls.iter().map(|named| named.url));
         if asked.is_empty() {
             return UrlAnswers::default();
         }
-        let addresses: Vec<String> = asked.iter().filter_map(|url| address_of(url)).collect();
-        let by_url: HashMap<&str, UrlAnswer> = asked.into_iter().zip(ask(&addresses)).collect();
+        let of_queue = urls.iter().filter(|named| named.is_of_queue);
+        let of_queue: HashSet<&str> = of_queue.map(|named| named.url).collect();
+        let question = |url: &&str| {
+            Some(UrlQuestion {
+                address: address_of(url)?,
+                may_be_private: of_queue.contains(url),
+            })
+        };
+        let questions: Vec<UrlQuestion> = asked.iter().filter_map(question).collect();
+        let by_url: HashMap<&str, UrlAnswer> = asked.into_iter().zip(ask(&questions)).collect();
         let silent = (by_url.iter())
             .filter(|(_, answer)| **answer == UrlAnswer::NoAnswer)
             .map(|(url, _)| server_of(url))
@@ -85,19 +112,23 @@ struct FailedUrl<'a> {
 }
 
 impl LookPlan {
-    /// Lets `ask` ask servers for the input files that could not be transferred to jobs of this user,
-    /// and gives those jobs the answer that follows. `ask` gets `http` and `https` addresses, and
-    /// returns an answer for each. Jobs of others are left out: they could name any server.
+    /// Lets `ask` ask servers for the input files that could not be transferred to jobs of this user and
+    /// of this access point, and gives those jobs the answer that follows. `ask` returns an answer for
+    /// each question. Jobs of others are left out: they could name any server.
     pub fn look_at_urls(
         &self,
         advice: &mut [JobAdvice],
-        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+        ask: impl FnOnce(&[UrlQuestion]) -> Vec<UrlAnswer>,
     ) {
         let reasons: Vec<Option<String>> = advice.iter().map(|one| self.own_reason(one)).collect();
         let failed: Vec<FailedUrl<'_>> = (reasons.iter().enumerate())
             .filter_map(|(job, reason)| failed_url(job, reason.as_deref()?))
             .collect();
-        let answers = UrlAnswers::get(failed.iter().map(|one| one.url), ask);
+        let named = failed.iter().map(|one| NamedUrl {
+            url: one.url,
+            is_of_queue: self.is_of_queue() && advice[one.job].queue.is_some(),
+        });
+        let answers = UrlAnswers::get(&named.collect::<Vec<_>>(), ask);
         let looks = failed.iter().filter_map(|one| {
             let look = url_look(one, answers.of(one.url), &advice[one.job], self.now_ms)?;
             Some((one.job, look))
@@ -106,10 +137,10 @@ impl LookPlan {
         add_looks(advice, looks);
     }
 
-    /// Returns the reason of a hold for input files, if the job is this user's and if no look at a
-    /// file has decided.
+    /// Returns the reason of a hold for input files, if the job is this user's and of this access point,
+    /// and if no look at a file has decided.
     fn own_reason(&self, one: &JobAdvice) -> Option<String> {
-        let is_own = self.is_own(one.owner.as_deref());
+        let is_own = self.is_own(one.owner.as_deref()) && self.has_files_of(&one.ap);
         let is_open = one.hold_code == TRANSFER_INPUT && one.look.is_none();
         let reason = one.reason.as_ref().filter(|_| is_own && is_open)?;
         Some(reason.to_string())
@@ -216,15 +247,55 @@ mod tests {
 
     /// Returns the addresses that were asked for, and the answer about each job.
     fn looked(advice: &mut [JobAdvice], answers: &[UrlAnswer]) -> (Vec<String>, Vec<String>) {
-        let mut plan = LookPlan::new(LookScope::All, None, 5000);
+        let asked = questions(LookScope::All, advice, answers);
+        let answer = |one: &JobAdvice| format!("{:?} {:?}", one.action, one.firmness);
+        let addresses = asked.into_iter().map(|question| question.address);
+        (addresses.collect(), advice.iter().map(answer).collect())
+    }
+
+    /// Returns the questions of ada's look at `advice`.
+    fn questions(
+        scope: LookScope,
+        advice: &mut [JobAdvice],
+        answers: &[UrlAnswer],
+    ) -> Vec<UrlQuestion> {
+        let mut plan = LookPlan::new(scope, None, 5000);
         plan.user = Some("ada".to_owned());
         let mut asked = Vec::new();
-        plan.look_at_urls(advice, |addresses| {
-            asked = addresses.to_vec();
+        plan.look_at_urls(advice, |questions| {
+            asked = questions.to_vec();
             answers.to_vec()
         });
-        let answer = |one: &JobAdvice| format!("{:?} {:?}", one.action, one.firmness);
-        (asked, advice.iter().map(answer).collect())
+        asked
+    }
+
+    #[test]
+    fn only_jobs_of_the_own_queue_may_name_private_addresses() {
+        let of_log = || JobAdvice {
+            queue: None,
+            ..held("ada", "http://10.0.0.1/1", "reset")
+        };
+        let of_queue = || held("ada", "http://10.0.0.2/1", "reset");
+        let asked = |scope: LookScope| {
+            let asked = questions(scope, &mut [of_log(), of_queue()], &[]);
+            let asked = asked.into_iter();
+            asked
+                .map(|question| question.may_be_private)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(asked(LookScope::Queue), [false, true]);
+        assert_eq!(
+            asked(LookScope::All),
+            [false, false],
+            "a list may be anyone's"
+        );
+        assert_eq!(asked(LookScope::OfHost("ap".to_owned())), [false, false]);
+        let other = LookScope::OfHost("other".to_owned());
+        assert_eq!(
+            asked(other),
+            [] as [bool; 0],
+            "the log is of another access point"
+        );
     }
 
     #[test]

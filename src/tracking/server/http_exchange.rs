@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Method, RequestBuilder};
+use reqwest::{Certificate, Client, ClientBuilder, Method, RequestBuilder};
 use tokio::runtime::{Builder, Runtime};
 
 /// Size limit of an answer, in bytes.
@@ -41,8 +41,7 @@ pub(super) struct HttpExchange {
 }
 
 impl HttpExchange {
-    /// Builds a client that trusts the system's certificates and the bundled web roots. It follows
-    /// no redirects, because a key is for one server.
+    /// Builds the client of [`client_builder`]: a key is for one server, so redirects are not followed.
     ///
     /// # Errors
     /// Fails if the system's proxies or certificates cannot be used.
@@ -55,7 +54,7 @@ impl HttpExchange {
             .build();
         Ok(HttpExchange {
             runtime: runtime.context("cannot start a thread for HTTP")?,
-            client: new_client(Policy::none())?,
+            client: build_client(client_builder()?)?,
         })
     }
 
@@ -133,19 +132,25 @@ fn described(error: reqwest::Error) -> String {
     why
 }
 
-/// Builds a client that follows redirects by `policy`.
-pub(super) fn new_client(policy: Policy) -> Result<Client> {
+/// Builds a client that trusts the system's certificates and the bundled web roots. It follows no redirects,
+/// and tells no server where its address comes from.
+pub(super) fn client_builder() -> Result<ClientBuilder> {
     // This fails only if another sender of this process came first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut roots = Vec::new();
     for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
         roots.push(Certificate::from_der(root)?);
     }
-    let client = Client::builder()
+    Ok(Client::builder()
         .tls_certs_merge(roots)
         .hickory_dns(true)
-        .redirect(policy)
-        .build();
+        .referer(false)
+        .redirect(Policy::none()))
+}
+
+/// Builds the client of `builder`.
+pub(super) fn build_client(builder: ClientBuilder) -> Result<Client> {
+    let client = builder.build();
     client.context("cannot make an HTTP client with the system's proxies and certificates")
 }
 

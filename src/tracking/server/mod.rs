@@ -6,6 +6,8 @@ mod ask_urls;
 mod environment;
 mod http_exchange;
 mod http_sender;
+mod known_names;
+mod networks;
 mod post_document;
 mod request_pace;
 mod sender_clock;
