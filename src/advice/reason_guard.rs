@@ -69,7 +69,9 @@ impl ReasonObjection {
         if !POLICIES.contains(&code) {
             return None;
         }
-        let reason = reason.to_lowercase();
+        // The names of files and directories say nothing about the job.
+        let words = reason.split_whitespace().filter(|word| !word.contains('/'));
+        let reason = words.collect::<Vec<&str>>().join(" ").to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| reason.contains(word));
         let of_code = RESOURCES
             .iter()
@@ -234,6 +236,11 @@ mod tests {
                 "The job's wall clock time is less than the minimum specified by the job (20) min",
             ),
             (3, 0, "exit code 1"),
+            (
+                34,
+                102,
+                "first failure: reading from file /execute/dir_1/scratch/disk.txt: (errno 2)",
+            ),
             (26, 0, "memory limit exceeded for 2 hours"),
             (
                 13,

@@ -269,17 +269,16 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
     }
-    let mut end = end_lines(args, view);
+    let end = shown_end(end_lines(args, view));
     if is_one_job {
         let basis = output::shown_page(&view.basis_lines());
-        return long_text(view) + &basis + &shown_end(end);
+        return long_text(view) + &basis + &end;
     }
-    end.splice(0..0, outdated_lines(view));
-    let end = shown_end(end);
     if args.long {
         let mut head = view.head();
         head.push(PageLine::plain(""));
-        return output::shown_page(&head) + &long_text(view) + &end;
+        let outdated = output::shown_page(&view.outdated_lines());
+        return output::shown_page(&head) + &long_text(view) + &outdated + &end;
     }
     let loops = output::shown_page(&page_end_loops(view));
     output::shown_page(&advice_page::page(view)) + &loops + &end
@@ -312,15 +311,6 @@ fn shown_end(mut lines: Vec<PageLine>) -> String {
         lines.insert(0, PageLine::plain(""));
     }
     output::shown_page(&lines)
-}
-
-/// Says what to do if the commands of a page are out of date.
-fn outdated_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
-    if !view.chosen.iter().any(|one| one.has_command_on_hold()) {
-        return Vec::new();
-    }
-    let words = "if HTCondor finds none of the jobs of a command, they have changed: ask again";
-    view.wrapped(LineColour::Dim, words)
 }
 
 /// The end of the page: who may release the jobs of others, and what would give better advice.

@@ -164,6 +164,15 @@ impl<'a> AdviceView<'a> {
             .collect()
     }
 
+    /// Says what to do if the commands are out of date; empty if there is none.
+    pub(in crate::cmd) fn outdated_lines(&self) -> Vec<PageLine> {
+        if !self.chosen.iter().any(|one| one.has_command_on_hold()) {
+            return Vec::new();
+        }
+        let words = "if HTCondor finds none of the jobs of a command, they have changed: ask again";
+        self.wrapped(LineColour::Dim, words)
+    }
+
     /// Says until when the answers are good; `None` if none of them expires.
     fn expiry_line(&self) -> Option<PageLine> {
         let good_until = self

@@ -62,13 +62,15 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
         groups: &groups,
         blocks: &blocks,
     };
+    let outdated = view.outdated_lines();
     let room = if view.shows_all {
         usize::MAX
     } else {
         let screens = view.all.len().div_ceil(JOBS_PER_SCREEN);
-        (screens * SCREEN_LINES).saturating_sub(lines.len())
+        (screens * SCREEN_LINES).saturating_sub(lines.len() + outdated.len())
     };
     lines.extend(body.lines(&body.fitting_parts(room)));
+    lines.extend(outdated);
     lines
 }
 
