@@ -1,7 +1,9 @@
-//! Tests that reading the output of other programs, and files that others have written, takes CPU
-//! time and memory in proportion to its size.
+//! Tests that reading the output of other programs, and files that others have written, takes work and
+//! memory in proportion to its size.
 //!
-//! A test starts this program again for each measurement, so that each one has its own peak memory.
+//! No clock is read. `cargo test` counts allocations, which are the same on every machine. A search
+//! that allocates nothing shows in instructions alone, which `ci/proof/growth` counts under valgrind,
+//! with the same tests.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -16,100 +18,95 @@ use poolcast_pipelines::FittedPipeline;
 use poolcast_provision::trace::read_accounting;
 use poolcast_slurm::live::{NodeListing, QueueListing};
 use poolcast_tables::MetadataTable;
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Environment variable with the number of rows that a measuring process reads.
+/// Environment variable that lets the tests count instructions instead of allocations.
+const COUNT_INSTRUCTIONS: &str = "POOLCAST_GROWTH_INSTRUCTIONS";
+
+/// Environment variable with the number of rows that a process reads whose instructions are counted.
 const ROWS: &str = "POOLCAST_GROWTH_ROWS";
 
-/// Marker of the line that a measuring process prints.
-const MARKER: &str = "measured ";
+/// Increase of each count that is allowed if there are four times as many rows. Counts are exact, and
+/// sorts and growing tables need little more than four times the work.
+const MOST_GROWTH: f64 = 4.5;
 
-/// Measurements of one size. The least of them is the least disturbed by other processes.
-const RUNS: usize = 3;
+/// What a reading costs, by the name of the count.
+type Cost = Vec<(&'static str, u64)>;
 
-/// Increase of the CPU time that is not due to the input, s.
-const CPU_SLACK_S: f64 = 0.05;
-
-/// Increase of the memory that is not due to the input, bytes.
-const MEMORY_SLACK_BYTES: f64 = 16e6;
-
-/// CPU time, s, and peak memory, bytes, of one reading.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    cpu_s: f64,
-    memory_bytes: f64,
-}
-
-/// Fails if reading 4 `rows` costs more than five times as much as reading `rows`. `write` makes the
+/// Fails if reading 4 `rows` costs more than [`MOST_GROWTH`] times as much as reading `rows`. `write` makes the
 /// input, and `read` reads it. `test` is the name of the calling test.
 fn check_growth<T>(test: &str, rows: usize, write: fn(usize) -> Vec<u8>, read: fn(&[u8]) -> T) {
+    // Both counts are of one thread.
+    let this_thread = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread();
+    let _this_thread = this_thread.build().expect("a pool");
+
     if let Some(rows) = std::env::var(ROWS).ok().and_then(|rows| rows.parse().ok()) {
-        return print_cost(&write(rows), read);
+        drop(read_alone(&write(rows), read));
+        return;
     }
-    let (few, many) = (least_cost(test, rows), least_cost(test, 4 * rows));
-    assert!(
-        many.cpu_s <= 5.0 * few.cpu_s + CPU_SLACK_S
-            && many.memory_bytes <= 5.0 * few.memory_bytes + MEMORY_SLACK_BYTES,
-        "{rows} rows: {few:?}; four times as many: {many:?}"
-    );
-}
-
-/// Reads `input`, and prints the cost.
-#[expect(clippy::print_stdout, reason = "the parent process reads it")]
-fn print_cost<T>(input: &[u8], read: fn(&[u8]) -> T) {
-    let (cpu_s, memory_bytes) = (process_cpu_s(), peak_memory_bytes());
-    let result = read(input);
-    let (cpu_s, memory_bytes) = (process_cpu_s() - cpu_s, peak_memory_bytes() - memory_bytes);
-    drop(result);
-    println!("{MARKER}{cpu_s} {memory_bytes}");
-}
-
-/// Returns the least CPU time and the least memory of some runs of `test` with `rows`.
-fn least_cost(test: &str, rows: usize) -> Cost {
-    let mut least = Cost {
-        cpu_s: f64::INFINITY,
-        memory_bytes: f64::INFINITY,
+    let cost = |rows| match std::env::var_os(COUNT_INSTRUCTIONS) {
+        Some(_) => vec![("instructions", instructions(test, rows))],
+        None => allocations(&write(rows), read),
     };
-    for _ in 0..RUNS {
-        let cost = cost_in_child(test, rows);
-        least.cpu_s = least.cpu_s.min(cost.cpu_s);
-        least.memory_bytes = least.memory_bytes.min(cost.memory_bytes);
+    for ((name, few), (_, many)) in cost(rows).into_iter().zip(cost(4 * rows)) {
+        assert!(
+            many as f64 <= MOST_GROWTH * few as f64,
+            "{name}: {few} for {rows} rows, {many} for four times as many"
+        );
     }
-    least
 }
 
-fn cost_in_child(test: &str, rows: usize) -> Cost {
+/// Counts what `read` allocates.
+fn allocations<T>(input: &[u8], read: fn(&[u8]) -> T) -> Cost {
+    let mut result = None;
+    let counted = allocation_counter::measure(|| result = Some(read(input)));
+    drop(result);
+    vec![
+        ("allocations", counted.count_total),
+        ("allocated bytes", counted.bytes_total),
+        ("most bytes at once", counted.bytes_max),
+    ]
+}
+
+/// Counts the instructions of [`read_alone`] in a process of `test` that reads `rows`.
+fn instructions(test: &str, rows: usize) -> u64 {
     let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program)
-        .args(["--exact", test, "--nocapture"])
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=*read_alone*")
+        .arg(program)
+        .args(["--exact", test])
         .env(ROWS, rows.to_string())
         .output()
-        .expect("a measuring process");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let line = printed.lines().find_map(|line| line.split_once(MARKER));
-    let numbers = line.and_then(|(_, line)| line.split_once(' '));
-    let (cpu_s, memory_bytes) = numbers.unwrap_or_else(|| {
-        panic!("{printed}{}", String::from_utf8_lossy(&output.stderr));
-    });
-    Cost {
-        cpu_s: cpu_s.parse().expect("a number"),
-        memory_bytes: memory_bytes.parse().expect("a number"),
-    }
+        .expect("valgrind starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let counted = said
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
+    let counted = counted.and_then(|(_, counted)| counted.trim().parse().ok());
+    counted.filter(|counted| *counted > 0).expect(&said)
 }
 
-/// CPU time of this process, s.
-fn process_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+/// Reads `input`, in a function that valgrind finds by its name.
+#[inline(never)]
+fn read_alone<T>(input: &[u8], read: fn(&[u8]) -> T) -> T {
+    read(input)
 }
 
-/// Peak memory of this process, bytes.
-fn peak_memory_bytes() -> f64 {
-    let status = fs_err::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    1024.0 * kibibytes.expect("a peak").parse::<f64>().expect("a number")
+#[test]
+#[should_panic(expected = "for four times as many")]
+fn quadratic_reading_is_found() {
+    check_growth(
+        "quadratic_reading_is_found",
+        1_000,
+        |rows| (0..rows).map(|row| row as u8).collect(),
+        |rows| {
+            let firsts = (0..rows.len()).map(|count| rows[..count].to_vec());
+            firsts.map(|first| first.len()).sum::<usize>()
+        },
+    );
 }
 
 /// Returns a seed of the fuzz targets as JSON.
@@ -149,10 +146,10 @@ fn condor_q(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn condor_q_is_read_in_linear_time_and_memory() {
+fn condor_q_is_read_in_linear_work_and_memory() {
     check_growth(
-        "condor_q_is_read_in_linear_time_and_memory",
-        5_000,
+        "condor_q_is_read_in_linear_work_and_memory",
+        2_000,
         condor_q,
         |text| {
             let queue = JobQueue::read(text).expect("a queue");
@@ -185,20 +182,20 @@ fn squeue_text(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn squeue_json_is_read_in_linear_time_and_memory() {
+fn squeue_json_is_read_in_linear_work_and_memory() {
     check_growth(
-        "squeue_json_is_read_in_linear_time_and_memory",
-        10_000,
+        "squeue_json_is_read_in_linear_work_and_memory",
+        1_000,
         squeue_json,
         |text| QueueListing::parse(text).expect("jobs"),
     );
 }
 
 #[test]
-fn squeue_text_is_read_in_linear_time_and_memory() {
+fn squeue_text_is_read_in_linear_work_and_memory() {
     check_growth(
-        "squeue_text_is_read_in_linear_time_and_memory",
-        20_000,
+        "squeue_text_is_read_in_linear_work_and_memory",
+        4_000,
         squeue_text,
         |text| QueueListing::parse(text).expect("jobs"),
     );
@@ -220,20 +217,20 @@ fn sinfo_text(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn sinfo_json_is_read_in_linear_time_and_memory() {
+fn sinfo_json_is_read_in_linear_work_and_memory() {
     check_growth(
-        "sinfo_json_is_read_in_linear_time_and_memory",
-        10_000,
+        "sinfo_json_is_read_in_linear_work_and_memory",
+        1_000,
         sinfo_json,
         |text| NodeListing::parse(text).expect("nodes"),
     );
 }
 
 #[test]
-fn sinfo_text_is_read_in_linear_time_and_memory() {
+fn sinfo_text_is_read_in_linear_work_and_memory() {
     check_growth(
-        "sinfo_text_is_read_in_linear_time_and_memory",
-        20_000,
+        "sinfo_text_is_read_in_linear_work_and_memory",
+        4_000,
         sinfo_text,
         |text| NodeListing::parse(text).expect("nodes"),
     );
@@ -267,20 +264,20 @@ fn read_sacct(text: &[u8]) -> impl Sized + use<> {
 }
 
 #[test]
-fn sacct_text_is_read_in_linear_time_and_memory() {
+fn sacct_text_is_read_in_linear_work_and_memory() {
     check_growth(
-        "sacct_text_is_read_in_linear_time_and_memory",
-        20_000,
+        "sacct_text_is_read_in_linear_work_and_memory",
+        4_000,
         sacct_text,
         read_sacct,
     );
 }
 
 #[test]
-fn sacct_json_is_read_in_linear_time_and_memory() {
+fn sacct_json_is_read_in_linear_work_and_memory() {
     check_growth(
-        "sacct_json_is_read_in_linear_time_and_memory",
-        10_000,
+        "sacct_json_is_read_in_linear_work_and_memory",
+        2_000,
         sacct_json,
         read_sacct,
     );
@@ -309,10 +306,10 @@ fn parquet_table(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn parquet_is_read_in_linear_time_and_memory() {
+fn parquet_is_read_in_linear_work_and_memory() {
     check_growth(
-        "parquet_is_read_in_linear_time_and_memory",
-        20_000,
+        "parquet_is_read_in_linear_work_and_memory",
+        4_000,
         parquet_table,
         |bytes| {
             let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -328,10 +325,10 @@ fn boosted_trees(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn pipelines_are_read_in_linear_time_and_memory() {
+fn pipelines_are_read_in_linear_work_and_memory() {
     check_growth(
-        "pipelines_are_read_in_linear_time_and_memory",
-        5_000,
+        "pipelines_are_read_in_linear_work_and_memory",
+        1_000,
         boosted_trees,
         |bytes| {
             let path = std::path::Path::new("pipeline.json");
