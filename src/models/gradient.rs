@@ -443,7 +443,7 @@ mod tests {
             hidden_size: 2,
             lstm_layers: 16,
         };
-        let samples = RandomSamples::new(shape, 17, 1);
+        let samples = RandomSamples::new(shape, 1, 1);
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1)
                 .expect("a model")

@@ -7,7 +7,7 @@ use crate::json_documents;
 use crate::place::{Outcome, Place};
 use crate::sweep::wait;
 
-/// A call of `advise --watch` whose output is in the file `shown`.
+/// A call of `advise --watch` whose output is in the file `shown`, and whose errors are in `errors`.
 struct Watch<'a> {
     place: &'a Place,
     child: Child,
@@ -15,11 +15,14 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn start<'a>(place: &'a Place, args: &str) -> Watch<'a> {
-        let shown = fs_err::File::create(place.path("shown")).expect("made");
+        let file = |name| {
+            let made = fs_err::File::create(place.path(name)).expect("made");
+            Stdio::from(made.into_file())
+        };
         let child = place
             .command(&format!("advise run --log EventLog {args}"))
-            .stdout(Stdio::from(shown.into_file()))
-            .stderr(Stdio::piped())
+            .stdout(file("shown"))
+            .stderr(file("errors"))
             .spawn()
             .expect("the program starts");
         Watch { place, child }
@@ -27,6 +30,10 @@ impl Watch<'_> {
 
     fn shown(&self) -> String {
         fs_err::read_to_string(self.place.path("shown")).expect("read")
+    }
+
+    fn errors(&self) -> String {
+        fs_err::read_to_string(self.place.path("errors")).expect("read")
     }
 
     /// Waits until the output has `text`.
@@ -44,8 +51,14 @@ impl Watch<'_> {
         log.write_all(records.as_bytes()).expect("written");
     }
 
-    fn end(self) -> Outcome {
-        Outcome::of(self.child.wait_with_output().expect("it ended"))
+    /// Waits for the end. The outcome has the errors, but not what was shown.
+    fn end(mut self) -> Outcome {
+        let code = self.child.wait().expect("it ended").code();
+        Outcome {
+            code,
+            stdout: String::new(),
+            stderr: self.errors(),
+        }
     }
 }
 
@@ -136,6 +149,8 @@ fn failure_after_the_first_answer_is_named_and_watching_continues() {
     let watch = Watch::start(&place, "--watch=1");
     watch.wait_for("once fixed");
     fs_err::rename(place.path("EventLog"), place.path("moved")).expect("moved");
+    wait(|| watch.errors().contains("error: "));
+    // The next looks fail for the same reason.
     std::thread::sleep(std::time::Duration::from_millis(2500));
     let whole = log_of_two() + &released(7, 60, 0) + &released(8, 60, 0);
     place.write("EventLog", whole);

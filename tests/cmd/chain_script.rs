@@ -3,14 +3,15 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::place::{Outcome, Place};
+use crate::sweep::wait;
 
 /// A link with the job number 12, whose predecessor is job 11. `squeue` prints the file `queue`, and
-/// fails while there is none. `scancel` notes its arguments, and ends job 11.
+/// fails while there is none. `scancel` notes its arguments, and ends job 11. `sleep` writes the file
+/// `asleep`, and ends once there is a file `awake`.
 struct Link {
     place: Place,
 }
@@ -26,7 +27,8 @@ impl Link {
             "scancel",
             "echo \"$*\" >>cancelled; sed -i 's/^11 RUNNING/11 COMPLETED/' queue",
         );
-        link.program("sleep", "exec /bin/sleep 0.1");
+        let sleep = "touch asleep; until [ -e awake ]; do /bin/sleep 0.02; done";
+        link.program("sleep", sleep);
         link
     }
 
@@ -37,15 +39,15 @@ impl Link {
         fs_err::set_permissions(path, mode).expect("made executable");
     }
 
-    /// Lists this link, which has a limit of an hour, and its predecessor, in `state` for another
-    /// `left_s` seconds.
-    fn list(&self, state: &str, left_s: i64) {
+    /// Lists this link, which has a limit of a hundred hours, and its predecessor, in `state` for
+    /// another `left_h` hours.
+    fn list(&self, state: &str, left_h: i64) {
         let now_s = jiff::Timestamp::now().as_second();
         let queue = format!(
             "12 RUNNING {now_s} {}\n11 {state} {} {}\n",
-            now_s + 3600,
-            now_s - 3000,
-            now_s + left_s
+            now_s + 360_000,
+            now_s - 300_000,
+            now_s + 3600 * left_h
         );
         self.place.write("queue", queue);
     }
@@ -66,7 +68,19 @@ impl Link {
         command.spawn().expect("it starts")
     }
 
+    /// Starts the link, and waits until it waits for its predecessor.
+    fn start_waiting(&self, work: &str) -> Child {
+        let child = self.start(work);
+        wait(|| self.path("asleep").exists());
+        child
+    }
+
+    fn wake(&self) {
+        self.place.write("awake", "");
+    }
+
     fn run(&self, work: &str) -> Outcome {
+        self.wake();
         Outcome::of(self.start(work).wait_with_output().expect("it ended"))
     }
 
@@ -75,20 +89,10 @@ impl Link {
     }
 }
 
-fn wait_until_exists(path: &Path) {
-    for _ in 0..600 {
-        if path.exists() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("`{}` never exists", path.display());
-}
-
 #[test]
 fn predecessor_with_much_time_left_is_not_ended() {
     let link = Link::new();
-    link.list("RUNNING", 1000);
+    link.list("RUNNING", 28);
     let outcome = link.run("touch worked");
     assert_eq!(outcome.code, Some(1), "{outcome}");
     assert!(
@@ -101,7 +105,7 @@ fn predecessor_with_much_time_left_is_not_ended() {
 #[test]
 fn predecessor_with_little_time_left_is_asked_to_end() {
     let link = Link::new();
-    link.list("RUNNING", 800);
+    link.list("RUNNING", 22);
     let outcome = link.run("touch worked");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let cancelled = fs_err::read_to_string(link.path("cancelled")).expect("read");
@@ -119,17 +123,17 @@ fn work_begins_only_after_the_end_of_the_predecessor() {
         "DREAMING",
     ] {
         let link = Link::new();
-        link.list(before, 100);
+        link.list(before, 3);
         match before {
             "no answer" => fs_err::remove_file(link.path("queue")).expect("removed"),
             "lacking both" => link.place.write("queue", ""),
             "lacking" => link.place.write("queue", "12 RUNNING 1 2\n"),
             _ => {}
         }
-        let child = link.start("touch worked");
-        std::thread::sleep(Duration::from_millis(300));
+        let child = link.start_waiting("touch worked");
         assert!(!link.path("worked").exists(), "{before}");
         link.list("TIMEOUT", 0);
+        link.wake();
         let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
         assert_eq!(outcome.code, Some(0), "{before}: {outcome}");
         assert!(link.path("worked").exists(), "{before}");
@@ -148,10 +152,10 @@ fn forgotten_predecessor_has_ended_if_the_accounting_says_so() {
 #[test]
 fn link_that_is_asked_to_end_before_its_work_does_not_begin() {
     let link = Link::new();
-    link.list("COMPLETING", 100);
-    let child = link.start("touch worked");
-    std::thread::sleep(Duration::from_millis(300));
+    link.list("COMPLETING", 3);
+    let child = link.start_waiting("touch worked");
     kill_process(Pid::from_child(&child), Signal::TERM).expect("sent");
+    link.wake();
     let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(!link.path("worked").exists());
@@ -163,9 +167,9 @@ fn only_a_link_that_nobody_asked_to_end_fails() {
     link.list("COMPLETED", 0);
     assert_eq!(link.run("exit 7").code, Some(7));
 
-    let work = "trap 'touch stopped; exit 85' TERM; touch worked; while :; do sleep 1; done";
+    let work = "trap 'touch stopped; exit 85' TERM; touch worked; while :; do /bin/sleep 0.1; done";
     let child = link.start(work);
-    wait_until_exists(&link.path("worked"));
+    wait(|| link.path("worked").exists());
     kill_process(Pid::from_child(&child), Signal::TERM).expect("sent");
     let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
     assert_eq!(outcome.code, Some(0), "{outcome}");

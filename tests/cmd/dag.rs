@@ -14,7 +14,7 @@ const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
 /// A test directory with a small sweep in `small.yaml`, whose `dag` key ends with `more`. Its log
 /// is already parsed, and each job trains two trials.
 fn place(more: &str) -> Place {
-    let place = Place::with_run();
+    let place = Place::with_short_events();
     place.write("small.yaml", small(SMALL, more));
     place
 }

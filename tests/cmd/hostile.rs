@@ -20,7 +20,7 @@ fn make_pipe(place: &Place, name: &str) {
 
 #[test]
 fn foreign_files_in_a_queue_are_skipped() {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write("small.yaml", SMALL);
     place.stdout("sweep init small.yaml -o sweep");
     let mut manager = place

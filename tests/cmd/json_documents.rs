@@ -407,7 +407,7 @@ const SILENT_TRACKER: &str = r#"{"format_version": 1, "tracker": "wandb", "serve
 
 /// Returns the keys for a sweep with a running manager and worker.
 fn running_documents() -> PrintedKeys {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write(
         "long.yaml",
         SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"),

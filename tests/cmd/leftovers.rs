@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use poolcast_base::files::{StagedDirectory, lock_directory};
 
 use crate::collect::generation;
 use crate::place::{Outcome, Place};
+use crate::sweep::{caught, start, wait};
 
 /// Returns the names of temporary entries in `dir`.
 fn temporary(dir: &Path) -> Vec<String> {
@@ -24,20 +24,18 @@ fn temporary(dir: &Path) -> Vec<String> {
 fn next_call_removes_leftovers_of_a_killed_call() {
     let place = Place::with_run();
     fs_err::create_dir(place.path("work")).expect("made");
-    // The tensors are large enough that the call is still writing when it is killed.
-    let mut child = place
-        .command("tensors events -o work/large --j 1500 --m 1500")
-        .spawn()
-        .expect("it starts");
-    let mut found = Vec::new();
-    while found.is_empty() {
-        assert!(child.try_wait().expect("asked").is_none(), "it ended");
-        std::thread::sleep(Duration::from_millis(1));
-        found = temporary(&place.path("work"));
-    }
-    child.kill().expect("killed");
-    child.wait().expect("it ended");
-    assert_eq!(temporary(&place.path("work")), found);
+    // The tensors are so large that writing them takes a moment.
+    let found = caught(|| {
+        let mut child = start(
+            &place,
+            "tensors events -o work/large --j 500 --m 1500 --overwrite",
+        );
+        let found = || temporary(&place.path("work"));
+        wait(|| !found().is_empty() || child.try_wait().expect("asked").is_some());
+        child.kill().expect("killed");
+        child.wait().expect("it ended");
+        Some(found()).filter(|found| !found.is_empty())
+    });
 
     let outcome = place.run("tensors events -o work/small --j 3 --m 3");
     let note = format!(

@@ -47,6 +47,22 @@ impl Place {
         place
     }
 
+    /// A test directory with the first quarter of the bundled log as `EventLog.xz`, for tests that
+    /// compare one sweep with another: most of the time of a sweep is in proportion to its log.
+    pub(crate) fn with_short_log() -> Place {
+        let place = Place::new();
+        symlink(&*SHORT_LOG, place.path("EventLog.xz")).expect("linked");
+        place
+    }
+
+    /// A test directory like [`Place::with_short_log`], whose log is already parsed, into `events`.
+    /// Tests must not change these.
+    pub(crate) fn with_short_events() -> Place {
+        let place = Place::with_short_log();
+        symlink(&*SHORT_EVENTS, place.path("events")).expect("linked");
+        place
+    }
+
     /// A test directory with the bundled log as `EventLog.xz`, compressed as it is.
     pub(crate) fn with_compressed_log() -> Place {
         let place = Place::new();
@@ -279,13 +295,51 @@ pub(crate) static LOG_TEXT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// A file with the text of the bundled log.
-static DECOMPRESSED_LOG: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("EventLog");
-    let written = process_path("EventLog");
-    fs_err::write(&written, &*LOG_TEXT).expect("written");
+static DECOMPRESSED_LOG: LazyLock<PathBuf> =
+    LazyLock::new(|| file_for_all("EventLog", LOG_TEXT.as_bytes()));
+
+/// A file with the first quarter of the text of the bundled log.
+static SHORT_LOG: LazyLock<PathBuf> = LazyLock::new(|| {
+    let end_of_event = "\n...\n";
+    let quarter = LOG_TEXT.len() / 4;
+    let begin = LOG_TEXT.ceil_char_boundary(quarter);
+    let left = LOG_TEXT[begin..].find(end_of_event).expect("an event");
+    let end = begin + left + end_of_event.len();
+    file_for_all("ShortEventLog", &LOG_TEXT.as_bytes()[..end])
+});
+
+/// Directory with the parsed first quarter of the bundled log.
+static SHORT_EVENTS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let dir = begin_directory("short");
+    symlink(&*SHORT_LOG, dir.join("EventLog.xz")).expect("linked");
+    call_in(&dir, "parse EventLog.xz -o events");
+    dir.join("events")
+});
+
+/// Writes a file that all processes of these tests may use at once, and returns its path.
+fn file_for_all(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let written = process_path(name);
+    fs_err::write(&written, bytes).expect("written");
     fs_err::rename(written, &path).expect("renamed");
     path
-});
+}
+
+/// Makes an empty directory for artefacts of all tests of this process.
+fn begin_directory(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if dir.exists() {
+        fs_err::remove_dir_all(&dir).expect("removed");
+    }
+    fs_err::create_dir_all(&dir).expect("made");
+    dir
+}
+
+/// Runs the program in `dir`, where it must succeed.
+fn call_in(dir: &Path, args: &str) {
+    let outcome = Outcome::of(command(dir, args).output().expect("the program starts"));
+    assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
+}
 
 /// Returns the path of a file for all tests of this process.
 fn process_path(name: &str) -> PathBuf {
@@ -311,11 +365,7 @@ static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
 /// Directory with the parsed bundled log, its tensors, and a small model trained on them. It is
 /// made once for all tests of a process.
 static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cmd");
-    if dir.exists() {
-        fs_err::remove_dir_all(&dir).expect("removed");
-    }
-    fs_err::create_dir_all(&dir).expect("made");
+    let dir = begin_directory("cmd");
     symlink(&*DECOMPRESSED_LOG, dir.join("EventLog.xz")).expect("linked");
     // The best of three epochs by loss gives many jobs the same answer. Tests of advice rely on
     // that.
@@ -327,8 +377,7 @@ static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
         "train tensors -o run --config train.yaml --hidden-size 8 --epochs 3 --learning-rate 0.01",
         "evaluate run tensors --resamples 200",
     ] {
-        let outcome = Outcome::of(command(&dir, args).output().expect("the program starts"));
-        assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
+        call_in(&dir, args);
     }
     dir
 });

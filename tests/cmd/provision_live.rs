@@ -438,18 +438,35 @@ impl FakeSlurm {
         self.set(&format!("jobs/{id}"), &text);
     }
 
-    /// Runs a chain of two links for `seconds`, and then stops it.
-    fn chain_for(&self, seconds: u64) -> Outcome {
-        let child = self
-            .command("provision chain job.sh --links 2 --every 1")
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        std::thread::sleep(Duration::from_secs(seconds));
-        let pid = rustix::process::Pid::from_child(&child);
-        // It may have ended.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
-        Outcome::of(child.wait_with_output().expect("it ended"))
+    /// Runs a chain of two links until it has looked at the queue four times, and then stops it, unless
+    /// it ends before.
+    fn chain_for_some_looks(&self) -> Outcome {
+        let mut child = self.spawn_chain();
+        let mut is_over = false;
+        wait(|| {
+            is_over = child.try_wait().expect("asked").is_some();
+            is_over || self.looks() >= 4
+        });
+        if !is_over {
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+        }
+        Outcome {
+            code: child.wait().expect("it ended").code(),
+            stdout: String::new(),
+            stderr: self.messages(),
+        }
+    }
+
+    /// Counts the answers of `squeue`.
+    fn looks(&self) -> usize {
+        fs_err::read_to_string(self.path("looks")).map_or(0, |looks| looks.lines().count())
+    }
+
+    /// Waits until `squeue` has answered `count` more times.
+    fn wait_for_looks(&self, count: usize) {
+        let before = self.looks();
+        wait(|| self.looks() >= before + count);
     }
 
     /// Sets how the job of link `number` ends, and after how many seconds.
@@ -464,10 +481,16 @@ impl FakeSlurm {
     /// Starts a chain of two links, which writes its messages to `messages`, and waits until the
     /// first link runs. The link runs until [`FakeSlurm::end_first_link`].
     fn start_chain(&self) -> Child {
-        self.plan(1, "COMPLETED", 5000);
-        let child = self.spawn_chain();
+        let child = self.spawn_long_chain();
         wait(|| self.released().len() == 1);
         child
+    }
+
+    /// Starts a chain like [`FakeSlurm::spawn_chain`]. The first link runs until
+    /// [`FakeSlurm::end_first_link`].
+    fn spawn_long_chain(&self) -> Child {
+        self.plan(1, "COMPLETED", 5000);
+        self.spawn_chain()
     }
 
     /// Starts a chain of two links, which writes its messages to `messages`.
@@ -588,19 +611,13 @@ fn lost_answer_of_sbatch_causes_no_second_run() {
 fn late_submission_is_cancelled() {
     let slurm = FakeSlurm::new();
     slurm.will("late");
-    slurm.plan(1, "COMPLETED", 6);
-    let mut child = slurm
-        .command("provision chain job.sh --links 2 --every 1")
-        .spawn()
-        .expect("it starts");
-    wait(|| slurm.released().len() == 1);
+    let mut child = slurm.start_chain();
     fs_err::rename(slurm.path("late-11"), slurm.path("jobs/10")).expect("moved");
+    let late = || fs_err::read_to_string(slurm.path("jobs/10")).expect("read");
+    wait(|| late().contains("cancelled="));
+    slurm.end_first_link();
     assert!(child.wait().expect("it ended").success());
-    let late = fs_err::read_to_string(slurm.path("jobs/10")).expect("read");
-    assert!(
-        late.contains("cancelled=") && !late.contains("released="),
-        "{late}"
-    );
+    assert!(!late().contains("released="), "{}", late());
     slurm.assert_each_ran_once(2);
 }
 
@@ -634,10 +651,12 @@ fn failed_link_stops_the_chain_until_the_next_call() {
 #[test]
 fn chain_waits_for_a_requeued_link() {
     let slurm = FakeSlurm::new();
-    slurm.plan(1, "REQUEUE", 3);
-    let outcome = slurm.chain(2);
-    assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert!(outcome.stderr.contains("job 11, waits again"), "{outcome}");
+    let mut child = slurm.start_chain();
+    slurm.wait_for_looks(3);
+    slurm.plan(1, "PENDING", 0);
+    wait(|| slurm.messages().contains("job 11, waits again"));
+    slurm.end_first_link();
+    assert!(child.wait().expect("it ended").success());
     slurm.assert_each_ran_once(2);
 }
 
@@ -651,13 +670,9 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
 
     hint: correct the script, then run the same command again
     ");
-    slurm.plan(1, "COMPLETED", 4);
-    let mut child = slurm
-        .command("provision chain job.sh --links 2 --every 1")
-        .spawn()
-        .expect("it starts");
-    wait(|| slurm.released().len() == 1);
+    let mut child = slurm.start_chain();
     slurm.will("refuse");
+    slurm.end_first_link();
     assert!(child.wait().expect("it ended").success());
     assert!(!slurm.path("refuse").exists(), "it was refused");
     slurm.assert_each_ran_once(2);
@@ -667,7 +682,7 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
 fn chain_waits_for_an_unreachable_controller() {
     let slurm = FakeSlurm::new();
     slurm.will("away");
-    let mut child = slurm.spawn_chain();
+    let mut child = slurm.spawn_long_chain();
     let absences = || slurm.messages().matches("Slurm does not answer").count();
     wait(|| absences() == 1);
     // The next round gets no answer either.
@@ -677,6 +692,7 @@ fn chain_waits_for_an_unreachable_controller() {
     slurm.will("away");
     wait(|| absences() == 2);
     fs_err::remove_file(slurm.path("away")).expect("removed");
+    slurm.end_first_link();
     let code = child.wait().expect("it ended").code();
     let messages = slurm.messages();
     assert_eq!(code, Some(0), "{messages}");
@@ -835,16 +851,24 @@ fn chain_refuses_clusters_that_cannot_be_forecast() {
 fn chain_obeys_slurms_plan() {
     let slurm = FakeSlurm::new();
     slurm.fill(0);
-    slurm.plan(1, "COMPLETED", 4);
-    let outcome = slurm.chain(2);
-    assert_eq!(outcome.code, Some(0), "{outcome}");
-    let said = outcome.stderr.matches("contradicts Slurm's own plan");
-    assert_eq!(said.count(), 1, "{outcome}");
-    let overlaps = outcome.stderr.matches("with two jobs").count();
+    let mut child = slurm.start_chain();
+    let said = || {
+        slurm
+            .messages()
+            .matches("contradicts Slurm's own plan")
+            .count()
+    };
+    wait(|| said() > 0);
+    slurm.wait_for_looks(3);
+    slurm.end_first_link();
+    assert!(child.wait().expect("it ended").success());
+    let messages = slurm.messages();
+    assert_eq!(said(), 1, "{messages}");
+    let overlaps = messages.matches("with two jobs").count();
     assert_eq!(
-        outcome.stderr.matches(": 0 s with two jobs").count(),
+        messages.matches(": 0 s with two jobs").count(),
         overlaps,
-        "{outcome}"
+        "{messages}"
     );
     slurm.assert_each_ran_once(2);
 }
@@ -874,7 +898,7 @@ fn advise_obeys_slurms_plan() {
 fn link_that_starts_far_too_early_stops_the_chain() {
     let slurm = FakeSlurm::new();
     slurm.fill(3600);
-    slurm.plan(1, "COMPLETED", 6);
+    slurm.plan(1, "COMPLETED", 5000);
     let stopped = slurm.chain(3);
     assert_eq!(stopped.code, Some(40), "{stopped}");
     assert!(
@@ -885,6 +909,7 @@ fn link_that_starts_far_too_early_stops_the_chain() {
     );
     assert_eq!(slurm.released().len(), 2, "a third link was submitted");
     // The next call continues.
+    slurm.end_first_link();
     assert_eq!(slurm.chain(2).code, Some(0));
     slurm.assert_each_ran_once(2);
 }
@@ -909,7 +934,7 @@ fn no_second_link_runs_while_the_first_one_may_be_alive() {
         if file == "record" {
             slurm.will("lacking");
         }
-        let stopped = slurm.chain_for(4);
+        let stopped = slurm.chain_for_some_looks();
         assert_eq!(stopped.code, Some(code), "{file}: {stopped}");
         assert_eq!(slurm.released().len(), 1, "{file}: {stopped}");
     });
@@ -947,15 +972,17 @@ fn refusal_behind_a_running_link_is_not_repeated_until_its_end() {
     let slurm = FakeSlurm::new();
     slurm.fill(3600);
     slurm.will("one-job");
-    slurm.plan(1, "COMPLETED", 5);
-    slurm.plan(2, "COMPLETED", 1);
-    let outcome = slurm.chain(2);
-    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let mut child = slurm.start_chain();
+    wait(|| slurm.path("refusals").exists());
+    slurm.wait_for_looks(3);
+    slurm.end_first_link();
+    assert!(child.wait().expect("it ended").success());
+    let messages = slurm.messages();
     let refusals = fs_err::read_to_string(slurm.path("refusals")).expect("read");
-    assert_eq!(refusals.lines().count(), 1, "{outcome}");
+    assert_eq!(refusals.lines().count(), 1, "{messages}");
     assert!(
-        outcome.stderr.contains("once the link before it has ended"),
-        "{outcome}"
+        messages.contains("once the link before it has ended"),
+        "{messages}"
     );
     slurm.assert_each_ran_once(2);
 }

@@ -1,11 +1,11 @@
 //! Tests of `poolcast report`: the page on a run or a sweep, and the same content as JSON.
 
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use crate::pipelines;
 use crate::place::Place;
 use crate::run::SMALL;
+use crate::sweep::wait;
 
 /// A test directory with a finished run of `small.yaml` in `out`.
 static FINISHED: LazyLock<Place> = LazyLock::new(|| {
@@ -187,7 +187,7 @@ fn directory_without_results_is_rejected() {
 /// The page shows names and errors from outside as text, never as markup.
 #[test]
 fn hostile_names_and_errors_are_escaped() {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     let sweep = r#"wandb: {sweep: {name: "</title></script><script>alert(1)</script>\u202e"}}"#;
     place.write("hostile.yaml", format!("{SMALL}{sweep}\n"));
     place.stdout("sweep init hostile.yaml");
@@ -218,7 +218,7 @@ fn hostile_names_and_errors_are_escaped() {
 
 #[test]
 fn watched_page_reloads_until_the_sweep_ends() {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write("small.yaml", SMALL);
     place.stdout("sweep init small.yaml");
     let mut watching = place
@@ -227,12 +227,7 @@ fn watched_page_reloads_until_the_sweep_ends() {
         .spawn()
         .expect("it starts");
     let path = place.path("out/report.html");
-    for _ in 0..600 {
-        if path.exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait(|| path.exists());
     assert!(text(&place, "out/report.html").contains("<body data-reload=\"10\">"));
 
     place.stdout("sweep run out");

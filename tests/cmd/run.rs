@@ -1,10 +1,12 @@
 //! Tests of `poolcast run`: all stages on the bundled log, with small models.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
 
 use crate::place::{LOG_TEXT, Outcome, Place};
+use crate::sweep::{caught, start, wait};
 
 /// Configuration of a small sweep of networks on the bundled log.
 pub(crate) const SMALL: &str = "
@@ -27,6 +29,13 @@ fn timeless(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
 
 fn place() -> Place {
     let place = Place::with_log();
+    place.write("small.yaml", SMALL);
+    place
+}
+
+/// A test directory like [`place`], with a part of the log.
+fn short_place() -> Place {
+    let place = Place::with_short_log();
     place.write("small.yaml", SMALL);
     place
 }
@@ -176,14 +185,8 @@ fn best_trial_is_refitted_on_all_holds_and_the_answers_advise() {
 
 #[test]
 fn killed_run_resumes_to_the_same_bytes() {
-    let place = place();
+    let place = short_place();
     place.stdout("run small.yaml -o whole");
-    let mut child = place
-        .command("run small.yaml -o killed")
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts");
     let has_checkpoint = || {
         let trials = fs_err::read_dir(place.path("killed/queue/running"))
             .into_iter()
@@ -192,15 +195,17 @@ fn killed_run_resumes_to_the_same_bytes() {
             .filter_map(Result::ok)
             .any(|dir| dir.path().join("checkpoint.safetensors").exists())
     };
-    while !has_checkpoint() {
-        assert!(
-            child.try_wait().expect("asked").is_none(),
-            "it ended before it wrote a checkpoint"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().expect("killed");
-    child.wait().expect("it ended");
+    caught(|| {
+        let mut child = start(&place, "run small.yaml -o killed");
+        wait(|| has_checkpoint() || child.try_wait().expect("asked").is_some());
+        child.kill().expect("killed");
+        child.wait().expect("it ended");
+        if !has_checkpoint() {
+            fs_err::remove_dir_all(place.path("killed")).expect("removed");
+            return None;
+        }
+        Some(())
+    });
     place.stdout("run small.yaml -o killed");
     // Both files name their directory.
     let says_place = |name: &String| name.ends_with("config.yaml") || name == "report.html";
@@ -225,31 +230,34 @@ fn second_run_names_the_first_and_leaves_it_alone() {
         "/tests/data/gel/EventLog.xz"
     ));
     place.write("EventLog.xz", whole.expect("read"));
-    place.write(
-        "long.yaml",
-        SMALL.replace("epochs: 3", "epochs: 16\nearlystop_threshold: 16"),
-    );
-    let mut first = place
-        .command("run long.yaml")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    while !place.path("out/queue/running").exists() {
-        assert!(
-            first.try_wait().expect("asked").is_none(),
-            "it ended too early"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let send = |child: &Child, signal| {
+        let pid = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(pid, signal).expect("sent");
+    };
+    // It stands still while others want its directory.
+    let first = caught(|| {
+        let mut command = place.command("run small.yaml");
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().expect("it starts");
+        let is_at_work = || place.path("out/queue/running").exists();
+        wait(|| is_at_work() || child.try_wait().expect("asked").is_some());
+        send(&child, Signal::STOP);
+        if is_at_work() {
+            return Some(child);
+        }
+        child.kill().expect("killed");
+        child.wait().expect("it ended");
+        fs_err::remove_dir_all(place.path("out")).expect("removed");
+        None
+    });
 
     // The log has changed since, so the second run would parse it again and begin another sweep.
     place.write("grown", &*LOG_TEXT);
     let busy = format!("error: process {} is writing to `out`", first.id());
     for args in [
-        "run long.yaml",
-        "run long.yaml --overwrite",
-        "run long.yaml --log grown",
+        "run small.yaml",
+        "run small.yaml --overwrite",
+        "run small.yaml --log grown",
         "sweep init small.yaml -o out --overwrite",
     ] {
         let second = place.run(args);
@@ -259,6 +267,7 @@ fn second_run_names_the_first_and_leaves_it_alone() {
         );
     }
 
+    send(&first, Signal::CONT);
     let first = Outcome::of(first.wait_with_output().expect("it ends"));
     assert_eq!(first.code, Some(0), "{first}");
     let names = place.files("out");
@@ -271,7 +280,7 @@ fn second_run_names_the_first_and_leaves_it_alone() {
 
 #[test]
 fn another_seed_makes_other_trials() {
-    let place = place();
+    let place = short_place();
     let first = place.json("run small.yaml --json");
     place.write("small.yaml", format!("{SMALL}seed: 2\n"));
     let second = place.json("run small.yaml --json");

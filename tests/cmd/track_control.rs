@@ -45,7 +45,7 @@ fn run_at_work(place: &Place, server: &WandbServer) -> String {
 
 #[test]
 fn stop_ends_one_trial_and_a_paused_sweep_starts_none() {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     let long = SMALL
         .replace("runs: 3", "runs: 4")
         .replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000");
@@ -129,7 +129,7 @@ fn start_manager(place: &Place, server: &WandbServer) -> Child {
 /// Returns the state of a server after it has given its points to two workers without a network. If
 /// `is_killed`, the manager is killed in the middle and started again.
 fn state_after_given_points(is_killed: bool) -> ServedState {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write(
         "given.yaml",
         given_sweep("wandb: {sweep: {id: testuser/held/swp7}}"),
@@ -174,7 +174,7 @@ fn state_after_given_points(is_killed: bool) -> ServedState {
 
 #[test]
 fn dag_rejects_points_from_a_server() {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write(
         "given.yaml",
         "{logs: [EventLog.xz], wandb: {sweep: {id: a/b/c}}}",

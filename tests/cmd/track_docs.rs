@@ -23,7 +23,7 @@ fn documented_tracker_commands_succeed() {
         .collect();
     let given = typed.find(|line| line.starts_with("wandb: {sweep: {id: "));
 
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write("quickstart.yaml", SMALL);
     place.write("config.yaml", given_sweep(given.expect("a configuration")));
     place.stdout("run quickstart.yaml -o out/quickstart");

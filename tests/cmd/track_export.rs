@@ -10,7 +10,7 @@ use crate::run::SMALL;
 
 /// A test directory with a finished run of `small.yaml` in `out`.
 static FINISHED: LazyLock<Place> = LazyLock::new(|| {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write("small.yaml", SMALL);
     place.stdout("run small.yaml");
     place

@@ -412,9 +412,9 @@ mod tests {
     fn stopped_rehearsal_goes_on_with_the_same_answers() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = TestConfig::load(&[]).advice;
+        let config = without_prior();
         let settings = RehearsalSettings {
-            times: RehearsalTimes::Models(6),
+            times: RehearsalTimes::Models(4),
             advice: &config,
             seed: 1,
         };
@@ -423,7 +423,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let dir = place.path().join("out");
         let done = AtomicUsize::new(0);
-        let is_stopped = || done.load(Ordering::Relaxed) == 3;
+        let is_stopped = || done.load(Ordering::Relaxed) == 2;
         {
             let kept = RehearsalDir::open(&dir, &store, &settings, false).expect("new");
             let count = |models| done.store(models, Ordering::Relaxed);
@@ -432,7 +432,7 @@ mod tests {
         }
         let resumed = {
             let kept = RehearsalDir::open(&dir, &store, &settings, false).expect("the same");
-            assert_eq!(kept.kept_models(6), 3);
+            assert_eq!(kept.kept_models(4), 2);
             rehearse(&history, &settings, Some(&kept), &|| false, |_| {}).expect("rehearsed")
         };
         assert_eq!(resumed.answers, whole.answers);
@@ -448,14 +448,14 @@ mod tests {
         };
         assert!(RehearsalDir::open(&dir, &store, &other, false).is_err());
         let kept = RehearsalDir::open(&dir, &store, &other, true).expect("replaced");
-        assert_eq!(kept.kept_models(6), 0);
+        assert_eq!(kept.kept_models(4), 0);
     }
 
     #[test]
     fn damaged_answers_are_an_error() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = TestConfig::load(&[]).advice;
+        let config = without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(1),
             advice: &config,

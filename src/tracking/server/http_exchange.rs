@@ -158,6 +158,7 @@ pub(super) fn build_client(builder: ClientBuilder) -> Result<Client> {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
 
     use super::*;
 
@@ -194,37 +195,27 @@ mod tests {
     #[test]
     fn dripping_answer_ends_at_the_time_limit() {
         let url = begin_server(drip);
-        let began = Instant::now();
         let received = receive(&url, 600, &AtomicBool::new(false));
         let expected = ExchangeError::Failed("no complete answer within 1 s".to_owned());
         assert_eq!(received, Err(expected));
-        let took = began.elapsed();
-        assert!(
-            took >= Duration::from_millis(600) && took < Duration::from_secs(5),
-            "{took:?}"
-        );
     }
 
     #[test]
     fn stop_flag_ends_dripping_and_silent_answers() {
-        let answers: [fn(TcpStream); 2] = [drip, |stream| {
-            std::thread::sleep(Duration::from_secs(20));
-            drop(stream);
+        // A silent server reads on until the client goes away.
+        let answers: [fn(TcpStream); 2] = [drip, |mut stream| {
+            let _ = stream.read_to_end(&mut Vec::new());
         }];
         for answer in answers {
-            let url = begin_server(answer);
-            let stop = AtomicBool::new(false);
-            let began = Instant::now();
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    std::thread::sleep(Duration::from_millis(300));
-                    stop.store(true, Ordering::Relaxed);
-                });
-                let received = receive(&url, 60_000, &stop);
-                assert_eq!(received, Err(ExchangeError::Stopped));
+            let stop = Arc::new(AtomicBool::new(false));
+            let stopped = Arc::clone(&stop);
+            let url = begin_server(move |stream| {
+                stopped.store(true, Ordering::Relaxed);
+                answer(stream);
             });
-            let took = began.elapsed();
-            assert!(took < Duration::from_secs(5), "{took:?}");
+            let an_hour_ms = 3_600_000;
+            let received = receive(&url, an_hour_ms, &stop);
+            assert_eq!(received, Err(ExchangeError::Stopped));
         }
     }
 
@@ -235,7 +226,7 @@ mod tests {
             let part = [b'['; 1 << 16];
             while stream.write_all(&part).is_ok() {}
         });
-        let received = receive(&url, 60_000, &AtomicBool::new(false));
+        let received = receive(&url, 3_600_000, &AtomicBool::new(false));
         let expected = ExchangeError::Failed("its answer is larger than 16 MB".to_owned());
         assert_eq!(received, Err(expected));
     }
