@@ -676,7 +676,7 @@ mod tests {
         let queue = queue_with(patient, &dir, 2);
         let stop = AtomicBool::new(false);
         let mut failures = 0;
-        let attempt = |_: &TrialAttempt<'_>| {
+        let attempt = |_: &TrialAttempt<'_>| -> Result<AttemptOutcome<()>> {
             failures += 1;
             if failures < 4 {
                 return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
