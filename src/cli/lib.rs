@@ -196,7 +196,7 @@ pub enum Verb {
     Share(ShareArgs),
     /// Publish a run's model, so that users who may not read the log can advise with it
     ///
-    /// The directory or tar file has what `advise` needs: the model of the answers, their limits, and the settings of advice. It has no events, no names or hashes of jobs, owners, machines or files, and no predictions for single jobs. Everyone may read it. An earlier model there is replaced in one step. `advise` uses /var/lib/poolcast/model where there is no run, or the directory that `advice.site_model` names.
+    /// The directory or tar file has what `advise` needs: the model of the answers, their limits, and the settings of advice. It has no events, no names or hashes of jobs, owners, machines or files, and no predictions for single jobs. Everyone may read it. An earlier model there is replaced in one step, if the rehearsal of the run shows that the new one is better than the rules for hold codes alone: else nothing is written. `advise` uses /var/lib/poolcast/model where there is no run, or the directory that `advice.site_model` names.
     ///
     /// Example: poolcast publish out -o /var/lib/poolcast/model
     #[command(verbatim_doc_comment)]

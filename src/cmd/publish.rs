@@ -1,4 +1,5 @@
-//! `poolcast publish`: writes what `advise` needs of a run, for users who may not read the log.
+//! `poolcast publish`: writes what `advise` needs of a run, for users who may not read the log, if it
+//! is better than the rules for hold codes alone.
 
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use poolcast_base::{archive, escape, manifest, output};
 use poolcast_cli::PublishArgs;
 use poolcast_holds::answers::{ANSWERS_FORMAT, LearnedAnswers};
 use poolcast_holds::config::AdviceConfig;
+use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, condor};
@@ -25,38 +27,68 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Serialize)]
 struct PublishedDocument<'a> {
     out: &'a Path,
+    /// False if the rehearsal of the run does not show that it is better than rules.
+    is_published: bool,
     learned_ms: i64,
     access_points: &'a [String],
     model: Option<&'a ModelFacts>,
 }
 
-/// Publishes the model of a run, and prints what it has.
+/// Publishes the model of a run, unless rules alone are as good, and prints what it has.
 pub fn run(args: &PublishArgs) -> Result<u8> {
     let results = condor::results_directory(&args.run)?;
     let model = published_model(&results)?;
-    let key = manifest::finished_key(&sweep::answers_dir(&results), ANSWERS_FORMAT);
-    let key = key.unwrap_or_default();
+    let tally = RehearsalTally::read(&results)?.unwrap_or_default();
+    let is_published = tally.beats_rules();
     let is_file = args.out.extension().is_some_and(|end| end == "tar");
-    if is_file {
-        let staging = StagedDirectory::new(&args.out.with_extension("tar.published"), false)?;
-        model.write(&staging.path().join("model"), &key)?;
-        archive::pack(staging.path(), &args.out)?;
+    if is_published {
+        write(&model, &results, &args.out, is_file)?;
     } else {
-        model.write(&args.out, &key)?;
+        output::note(&unpublished_words(&tally, &args.out));
     }
 
     let document = PublishedDocument {
         out: &args.out,
+        is_published,
         learned_ms: model.answers.known_ms,
         access_points: &model.origin.access_points,
         model: model.origin.facts.as_ref(),
     };
     if args.output.json {
         output::print_json(SCHEMA_VERSION, &document)?;
-    } else {
+    } else if is_published {
         output::print(&document.text(is_file))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Writes `model`, which is of the run in `results`, to the directory or tar file `out`.
+fn write(model: &PublishedModel, results: &Path, out: &Path, is_file: bool) -> Result<()> {
+    let key = manifest::finished_key(&sweep::answers_dir(results), ANSWERS_FORMAT);
+    let key = key.unwrap_or_default();
+    if !is_file {
+        return model.write(out, &key);
+    }
+    let staging = StagedDirectory::new(&out.with_extension("tar.published"), false)?;
+    model.write(&staging.path().join("model"), &key)?;
+    archive::pack(staging.path(), out)
+}
+
+/// Says why nothing was written to `out`.
+fn unpublished_words(tally: &RehearsalTally, out: &Path) -> String {
+    let Proportion { count: right, of } = tally.advice.kind_right;
+    let of_rules = tally.rules.kind_right.count;
+    let what_answers = if out.exists() {
+        "it stays as it was"
+    } else {
+        "rules answer without a model"
+    };
+    format!(
+        "`{}` was not written, and {what_answers}: rehearsed on its log, the model was right about the kind of {right} of {}, \
+         and the rules for hold codes alone about {of_rules}",
+        out.display(),
+        output::counted(of, "fault")
+    )
 }
 
 /// Collects what `advise` needs of the run in `results`.

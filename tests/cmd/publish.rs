@@ -187,3 +187,47 @@ fn only_runs_are_published_and_only_models_are_replaced() {
         assert_eq!(refused.code, Some(2), "{refused}");
     }
 }
+
+/// Replaces the counts of right kinds of faults in the rehearsal of the run in `out`.
+fn count_kinds_right(place: &Place, of_advice: u64, of_rules: u64) {
+    let text = fs_err::read_to_string(place.path("out/rehearsal.json")).expect("read");
+    let mut tally: Value = serde_json::from_str(&text).expect("JSON");
+    for (strategy, count) in [("advice", of_advice), ("rules", of_rules)] {
+        tally[strategy]["kind_right"] = serde_json::json!({"count": count, "of": 40});
+    }
+    place.write("out/rehearsal.json", tally.to_string());
+}
+
+#[test]
+fn model_that_is_not_better_than_rules_replaces_no_other() {
+    let place = place_with_model();
+    let before = place.files("model");
+    count_kinds_right(&place, 15, 15);
+    let kept = place.run("publish out -o model");
+    assert!(
+        kept.code == Some(0)
+            && kept.stdout.is_empty()
+            && kept
+                .stderr
+                .contains("`model` was not written, and it stays as it was")
+            && kept
+                .stderr
+                .contains("of 15 of 40 faults, and the rules for hold codes alone about 15"),
+        "{kept}"
+    );
+    assert_eq!(place.files("model"), before);
+
+    let new = place.run("publish out -o other.tar --json");
+    let document: Value = serde_json::from_str(&new.stdout).expect("JSON");
+    assert_eq!(
+        (new.code, &document["is_published"]),
+        (Some(0), &Value::Bool(false))
+    );
+    assert!(new.stderr.contains("rules answer without a model"), "{new}");
+    assert!(!place.path("other.tar").exists());
+
+    // A run whose rehearsal is missing shows nothing, either.
+    fs_err::remove_file(place.path("out/rehearsal.json")).expect("removed");
+    place.run("publish out -o model");
+    assert_eq!(place.files("model"), before);
+}

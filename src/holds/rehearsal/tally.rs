@@ -142,6 +142,13 @@ impl RehearsalTally {
         tally
     }
 
+    /// Returns true if the answers said more often than the rules for hold codes alone whether a fault
+    /// passes or stays. Rules alone release nothing, so the successes that are kept and the runs that
+    /// are wasted say nothing about them.
+    pub fn beats_rules(&self) -> bool {
+        self.advice.kind_right.count > self.rules.kind_right.count
+    }
+
     /// Returns the strategies with their names, in display order.
     pub fn strategies(&self) -> impl Iterator<Item = (&'static str, StrategyTally)> {
         [
@@ -282,6 +289,27 @@ mod tests {
     use super::*;
     use crate::rehearsal::KnownOutcome;
     use crate::rehearsal::rehearsed_answer::test_answer;
+
+    /// Returns the counts of one answer about a fault that passes, for which the rule says FIX.
+    fn tally_of(action: HoldAction) -> RehearsalTally {
+        let answer = RehearsedAnswer {
+            rule: Some(HoldAction::Fix),
+            ..test_answer(action, None)
+        };
+        let truth = |is_passing| KnownOutcome {
+            succeeds_now: None,
+            is_passing,
+        };
+        let answers = vec![(&answer, truth(Some(true))), (&answer, truth(None))];
+        RehearsalTally::new(&SettledAnswers { answers })
+    }
+
+    #[test]
+    fn answers_beat_rules_if_they_know_more_faults() {
+        assert!(tally_of(HoldAction::Later).beats_rules());
+        assert!(!tally_of(HoldAction::Fix).beats_rules(), "as good as rules");
+        assert!(!RehearsalTally::default().beats_rules(), "nothing is known");
+    }
 
     #[test]
     fn stated_probabilities_of_releases_are_compared_with_their_outcomes() {
