@@ -1157,6 +1157,51 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     assert!(drawn.contains("No trial has a model"), "nothing is scored");
 }
 
+/// An event of DAGMan's own job.
+fn dagman_event(number: u16, text: &str) -> String {
+    format!("{number:03} (14.000.000) 2026-11-22 01:00:{number:02} {text}\n...\n")
+}
+
+#[test]
+fn removed_dag_is_over() {
+    let place = place("");
+    place.stdout("dag small.yaml");
+    let submitted = dagman_event(0, "Job submitted from host: <10.0.0.1:9618>");
+    let removed = dagman_event(9, "Job was aborted.\n\tvia condor_rm (by user me)");
+    let log = "out/pipeline.dag.dagman.log";
+    place.write(log, &submitted);
+    assert!(
+        place
+            .stdout("sweep status out")
+            .starts_with("DAGMan has not started")
+    );
+    place.write(log, format!("{submitted}{removed}"));
+    let idle = place.stdout("sweep status out");
+    assert!(
+        idle.starts_with("the DAG was removed from the queue; submit it again"),
+        "{idle}"
+    );
+
+    let dag = "[\n  Type = \"DagStatus\";\n  Timestamp = 1399674138; /* x */\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"trials-0001\";\n  NodeStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    place.write("out/pipeline.status", format!("{dag}{node}"));
+    insta::assert_snapshot!(place.stdout("sweep status out"), @"
+    the DAG was removed from the queue; submit it again to continue from its rescue file
+            done  running  waiting  failed
+    trials     0        0        1       0
+    3 trials: 0 done, 0 failed, 3 remaining
+    ");
+    // Whoever watches the DAG need not wait any longer.
+    place.stdout("report out --watch");
+
+    place.write(log, format!("{submitted}{removed}{submitted}"));
+    assert!(
+        place
+            .stdout("sweep status out")
+            .starts_with("the DAG is running, and waits for held jobs: 1\n")
+    );
+}
+
 #[test]
 fn dag_that_failed_before_its_trials_reports_why_and_ends_watchers() {
     let place = place("");

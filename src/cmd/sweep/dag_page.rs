@@ -76,7 +76,7 @@ fn status_text(status: &DagStatus) -> String {
 fn state_line(status: &DagStatus, held: &[HeldNode]) -> String {
     let mut text = match &status.nodes {
         None => "DAGMan has not started".to_owned(),
-        Some(_) => "the DAG is running".to_owned(),
+        Some(nodes) => whole_state(nodes).to_owned(),
     };
     for (step, counts) in status.nodes.iter().flat_map(|nodes| &nodes.steps) {
         let all = node_count(counts);
@@ -148,17 +148,26 @@ fn pace_text(status: &DagStatus) -> String {
 /// minute.
 const MAX_SILENCE_S: u64 = 300;
 
-/// Describes the state of the DAG as a whole, as DAGMan reports it.
+/// The state of the DAG as a whole.
+fn whole_state(nodes: &DagProgress) -> &'static str {
+    if nodes.is_done {
+        "the DAG is done"
+    } else if nodes.was_removed {
+        "the DAG was removed from the queue; submit it again to continue from its rescue file"
+    } else if nodes.has_failed {
+        "the DAG has failed; submit it again to continue from there"
+    } else {
+        "the DAG is running"
+    }
+}
+
+/// Describes the state of the DAG, as DAGMan reports it.
 fn state_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
-    let mut text = match (nodes.is_done, nodes.has_failed) {
-        (true, _) => "the DAG is done\n".to_owned(),
-        (_, true) => "the DAG has failed; submit it again to continue from there\n".to_owned(),
-        _ if nodes.held > 0 => format!(
-            "the DAG is running, and waits for held jobs: {}\n",
-            nodes.held
-        ),
-        _ => "the DAG is running\n".to_owned(),
-    };
+    let mut text = whole_state(nodes).to_owned();
+    if !nodes.is_over() && nodes.held > 0 {
+        text += &format!(", and waits for held jobs: {}", nodes.held);
+    }
+    text.push('\n');
     if let Some(silent_s) = silent_s {
         text += &format!("as of {} ago\n", output::time_span(1000 * silent_s as i64));
         if silent_s >= MAX_SILENCE_S {

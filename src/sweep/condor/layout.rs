@@ -22,6 +22,9 @@ pub(super) const SCRIPT_FILE: &str = "condor/node.sh";
 /// The file to which DAGMan writes the status of the nodes.
 pub(super) const STATUS_FILE: &str = "pipeline.status";
 
+/// The log of DAGMan's own job.
+pub(super) const DAGMAN_LOG: &str = "pipeline.dag.dagman.log";
+
 /// The file with the path of the archives of shared inputs. The DAG's scripts also read it.
 pub(super) const SHARED_INPUTS_FILE: &str = "condor/shared_inputs";
 

@@ -1,4 +1,5 @@
-//! Reads the progress of a DAG's nodes from DAGMan's `NODE_STATUS_FILE`.
+//! Reads the progress of a DAG's nodes from DAGMan's `NODE_STATUS_FILE`, and from the log of DAGMan's
+//! own job if that was removed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use super::layout::STATUS_FILE;
+use super::layout::{DAGMAN_LOG, STATUS_FILE};
+use htcondor_eventlog::{self as eventlog, ABORTED, ReadOptions};
 
 /// Number of nodes in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -30,6 +32,8 @@ pub struct DagProgress {
     pub is_done: bool,
     /// True if DAGMan has ended the DAG with a failure.
     pub has_failed: bool,
+    /// True if DAGMan's own job was removed from the queue, and with it all jobs of the DAG.
+    pub was_removed: bool,
     /// Number of held jobs.
     pub held: usize,
     /// The nodes of the held jobs.
@@ -57,14 +61,37 @@ impl DagProgress {
     /// # Errors
     /// Fails for a file that DAGMan did not write.
     pub fn read(dir: &Path) -> Result<Option<DagProgress>> {
+        let was_removed = is_last_event(&dir.join(DAGMAN_LOG), ABORTED);
         let path = dir.join(STATUS_FILE);
-        if !path.is_file() {
+        let progress = if path.is_file() {
+            DagProgress::parse(&fs_err::read_to_string(&path)?).with_context(|| {
+                format!("`{}` is not a node status file of DAGMan", path.display())
+            })?
+        } else if was_removed {
+            DagProgress::default()
+        } else {
             return Ok(None);
+        };
+        let is_removed = was_removed && !progress.is_done;
+        Ok(Some(if is_removed {
+            progress.after_removal()
+        } else {
+            progress
+        }))
+    }
+
+    /// The progress once DAGMan was removed. It may not have been able to write its status, and none
+    /// of its jobs is in the queue any more.
+    fn after_removal(mut self) -> DagProgress {
+        for counts in self.steps.values_mut() {
+            counts.waiting += std::mem::take(&mut counts.at_work);
         }
-        let nodes = DagProgress::parse(&fs_err::read_to_string(&path)?);
-        nodes
-            .map(Some)
-            .with_context(|| format!("`{}` is not a node status file of DAGMan", path.display()))
+        DagProgress {
+            was_removed: true,
+            held: 0,
+            held_nodes: Vec::new(),
+            ..self
+        }
     }
 
     fn parse(text: &str) -> Option<DagProgress> {
@@ -98,7 +125,7 @@ impl DagProgress {
 
     /// Returns true if DAGMan has ended.
     pub fn is_over(&self) -> bool {
-        self.is_done || self.has_failed
+        self.is_done || self.has_failed || self.was_removed
     }
 
     /// Seconds since DAGMan last wrote its status.
@@ -207,6 +234,16 @@ fn parse_classad(ad: &str) -> BTreeMap<String, String> {
         Some((name.trim().to_owned(), value.to_owned()))
     };
     ad.lines().filter_map(attribute).collect()
+}
+
+/// Returns true if the last event in `log` has this number; false also for a log that cannot be read.
+fn is_last_event(log: &Path, number: u16) -> bool {
+    let mut last = None;
+    let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
+        last = batch.events.last().map(|event| event.number).or(last);
+        Ok(())
+    });
+    read.is_ok() && last == Some(number)
 }
 
 fn read_number(ad: &BTreeMap<String, String>, name: &str) -> Option<u64> {
