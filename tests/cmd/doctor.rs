@@ -83,6 +83,22 @@ fn log_queue_and_rights_are_examined() {
 }
 
 #[test]
+fn schedd_that_begins_is_waited_for() {
+    let place = Place::new();
+    let fails_once =
+        "if [ -e asked ]; then echo '[]'; else touch asked; echo no schedd >&2; exit 1; fi";
+    let elsewhere = examine(&place, CALL, &settings(&place, ""), fails_once);
+    assert!(line(&elsewhere, "queue").starts_with("BAD"), "{elsewhere}");
+    assert!(!elsewhere.stderr.contains("waiting"), "{elsewhere}");
+
+    fs_err::remove_file(place.path("asked")).expect("it was asked");
+    let daemons = "DAEMON_LIST) echo MASTER, SCHEDD ;;";
+    let here = examine(&place, CALL, &settings(&place, daemons), fails_once);
+    assert!(line(&here, "queue").starts_with("good"), "{here}");
+    assert!(here.stderr.contains("waiting up to 30 s"), "{here}");
+}
+
+#[test]
 fn undefined_and_unreadable_logs_get_what_to_type() {
     let place = Place::new();
     let undefined = "case $1 in LOG) echo /x ;; *) echo \"Not defined: $1\" >&2; exit 1 ;; esac";
