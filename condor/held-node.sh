@@ -5,8 +5,12 @@
 #   SCRIPT HOLD ALL_NODES /home/me/held-jobs/held-node.sh $JOB
 #
 # The script makes the advice in the background, because DAGMan crashes if it holds a node again while the node's script runs.
-# Nodes that are held at the same time get their advice one after another.
+# Nodes that are held at the same time get their advice one after another. Without a run in $learned, the model of the site answers,
+# and without a log that you may read, the logs that your held jobs name are read.
 set -u
 learned=$HOME/held-jobs/out
 log=$(condor_config_val EVENT_LOG)
-flock "$0" "$HOME/.local/bin/poolcast" -q advise "$learned" --log "$log" --dag "$1" </dev/null >/dev/null 2>&1 &
+set -- --dag "$1"
+[ ! -r "$log" ] || set -- --log "$log" "$@"
+[ ! -e "$learned" ] || set -- "$learned" "$@"
+flock "$0" "$HOME/.local/bin/poolcast" -q advise "$@" </dev/null >/dev/null 2>&1 &

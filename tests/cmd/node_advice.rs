@@ -1,6 +1,8 @@
 //! Tests of `poolcast advise --dag`, which DAGMan runs when the job of a node is held.
 
-use crate::place::{Outcome, Place, queue};
+use std::process::Command;
+
+use crate::place::{Outcome, Place, queue, repository_path};
 
 /// Output of `condor_q` of HTCondor 25.14.1 for the held job of a node.
 const NODE_QUEUE: &str = r#"[
@@ -23,7 +25,7 @@ const NODE_QUEUE: &str = r#"[
 "#;
 
 /// Writes a `condor_q` that prints `queue` and records its arguments.
-fn put_condor_q(place: &Place, queue: &str) {
+pub(crate) fn put_condor_q(place: &Place, queue: &str) {
     place.write("queue.json", queue);
     let here = place.path("");
     let script = format!(
@@ -51,7 +53,7 @@ fn advice_of(place: &Place, args: &str, file: &str) -> String {
 }
 
 /// Returns the queue of the bundled log, limited to clusters where `is_wanted` is true.
-fn queue_of(is_wanted: impl Fn(i64) -> bool) -> String {
+pub(crate) fn queue_of(is_wanted: impl Fn(i64) -> bool) -> String {
     let jobs: Vec<_> = queue()
         .into_iter()
         .filter(|job| is_wanted(job["ClusterId"].as_i64().expect("a number")))
@@ -110,6 +112,53 @@ fn a_held_node_gets_rules_where_there_is_no_model() {
         said.contains("node A\\u{1b} of DAGMan 14: the queue does not answer\n\nerror: ")
             && !said.contains('\u{1b}'),
         "{said}"
+    );
+}
+
+/// Runs `condor/held-node.sh` for node A with its home in `place`, where `event_log` is HTCondor's log;
+/// returns the arguments with which it calls the program.
+fn arguments_of_script(place: &Place, event_log: &str) -> String {
+    fs_err::create_dir_all(place.path(".local/bin")).expect("made");
+    fs_err::create_dir_all(place.path("held-jobs")).expect("made");
+    // The script does not wait for the program, and the pipe does.
+    let pipe = place.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    place.put_program(
+        ".local/bin/poolcast",
+        &format!("echo \"$@\" >{}", pipe.display()),
+    );
+    place.put_program("condor_config_val", &format!("echo {event_log}"));
+    let script = place.path("held-jobs/held-node.sh");
+    fs_err::copy(repository_path("condor/held-node.sh"), &script).expect("copied");
+    let home = place.path("").display().to_string();
+    let home = home.trim_end_matches('/');
+    let ended = Command::new("sh")
+        .arg(&script)
+        .arg("A")
+        .current_dir(home)
+        .env("HOME", home)
+        .env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", place.path("").display()),
+        )
+        .status();
+    assert!(ended.expect("a shell").success());
+    let arguments = fs_err::read_to_string(&pipe).expect("read");
+    fs_err::remove_file(&pipe).expect("removed");
+    arguments.replace(home, "HOME")
+}
+
+#[test]
+fn held_node_script_names_the_run_and_the_log_that_are_there() {
+    let place = Place::new();
+    let log = place.path("EventLog").display().to_string();
+    assert_eq!(arguments_of_script(&place, &log), "-q advise --dag A\n");
+    place.write("EventLog", "");
+    fs_err::create_dir_all(place.path("held-jobs/out")).expect("made");
+    assert_eq!(
+        arguments_of_script(&place, &log),
+        "-q advise HOME/held-jobs/out --log HOME/EventLog --dag A\n"
     );
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::json_documents::{PrintedKeys, printed_keys};
+use crate::node_advice::{put_condor_q, queue_of};
 use crate::own_logs::with_programs;
 use crate::place::{Outcome, Place};
 use crate::run::SMALL;
@@ -75,6 +76,22 @@ fn published_model_answers_as_its_run_does() {
     assert!(ledger.expect("answers are recorded").lines().count() > 0);
     let check = run_at_site(&user, &model, "advise --check --log EventLog.xz");
     assert!(check.stdout.starts_with("Answers given since "), "{check}");
+
+    // A held node of a DAG gets the same model.
+    put_condor_q(&user, &queue_of(|cluster| cluster == 1161));
+    let node = user
+        .command("advise --log EventLog.xz --dag A")
+        .env("POOLCAST_ADVICE__SITE_MODEL", &model)
+        .env("XDG_STATE_HOME", user.path("state"))
+        .env("PATH", format!("{}:/usr/bin:/bin", user.path("").display()))
+        .env("CONDOR_ID", "14.0")
+        .status();
+    assert!(node.expect("it starts").success());
+    let said = fs_err::read_to_string(user.path("A.advice")).expect("advice");
+    assert!(
+        said.contains("the model of this site, learned 2026-11-21"),
+        "{said}"
+    );
 
     fs_err::create_dir(user.path("copied")).expect("made");
     place.stdout("publish out -o model.tar");
