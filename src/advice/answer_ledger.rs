@@ -1,8 +1,8 @@
 //! Stores the given answers in a file beside the run, one JSON line per answer. The file has
-//! neither the owners of jobs nor their hold reasons.
+//! neither the owners of jobs nor their hold reasons. Answers of the last 90 days are kept.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
+use super::ledger_file::LedgerFile;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::shared_text::SharedText;
@@ -26,6 +27,19 @@ const ANSWERS_PER_WRITE: usize = 4096;
 
 /// Maximum length of a line, in bytes. This program never writes a longer one.
 const MAX_LINE_BYTES: u64 = 1 << 16;
+
+/// One day, in ms.
+const DAY_MS: i64 = 86_400_000;
+
+/// Time for which answers are kept, in ms.
+const KEPT_MS: i64 = 90 * DAY_MS;
+
+/// Time for which an answer may outlast [`KEPT_MS`], in ms, so that the file is not replaced at each
+/// call.
+const SLACK_MS: i64 = DAY_MS;
+
+/// Maximum size of the file, in bytes: about 300,000 answers. Beyond it, the newest half is kept.
+const MAX_LEDGER_BYTES: u64 = 64 << 20;
 
 /// One answer that was given on one hold, as stored in a line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -146,12 +160,13 @@ impl ProbedJobs {
 /// Fails if the file cannot be read, or if a line has another version or is damaged.
 pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
     let mut answers = Vec::new();
-    for_each_answer(dir, |answer| answers.push(answer))?;
+    for_each_answer(dir, |answer, _| answers.push(answer))?;
     Ok(answers)
 }
 
-/// Calls `take` with each answer stored in the directory of a run, like [`read_answers`].
-fn for_each_answer(dir: &Path, mut take: impl FnMut(GivenAnswer)) -> Result<()> {
+/// Calls `take` with each answer stored in the directory of a run, like [`read_answers`], and with its
+/// line.
+fn for_each_answer(dir: &Path, mut take: impl FnMut(GivenAnswer, &[u8])) -> Result<()> {
     let path = dir.join(LEDGER_FILE);
     if !path.exists() {
         return Ok(());
@@ -166,7 +181,7 @@ fn for_each_answer(dir: &Path, mut take: impl FnMut(GivenAnswer)) -> Result<()> 
     {
         // A line without this ending is the rest of a write that was killed: skip it.
         if line.ends_with(b"}\n") {
-            take(read_line(&path, &line)?);
+            take(read_line(&path, &line)?, &line);
         }
         line.clear();
     }
@@ -174,96 +189,150 @@ fn for_each_answer(dir: &Path, mut take: impl FnMut(GivenAnswer)) -> Result<()> 
 }
 
 fn read_line(path: &Path, line: &[u8]) -> Result<GivenAnswer> {
+    let answer = match serde_json::from_slice::<GivenAnswer>(line) {
+        Ok(answer) if answer.version == LEDGER_VERSION => return Ok(answer),
+        answer => answer,
+    };
     let hint = "move it away: the next answers start a new file";
-    let answer: serde_json::Value = serde_json::from_slice(line)
-        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), hint))?;
+    let damaged = || hinted(format!("`{}` has a damaged line", path.display()), hint);
+    let found: serde_json::Value = serde_json::from_slice(line).with_context(damaged)?;
+    let version = &found["version"];
     ensure!(
-        answer["version"] == LEDGER_VERSION,
+        *version == LEDGER_VERSION,
         hinted(
             format!(
-                "`{}` has version {}, expected {LEDGER_VERSION}",
-                path.display(),
-                answer["version"]
+                "`{}` has version {version}, expected {LEDGER_VERSION}",
+                path.display()
             ),
             hint
         )
     );
-    serde_json::from_value(answer)
-        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), hint))
+    answer.with_context(damaged)
 }
 
-/// Appends `advice`, given for the prediction time `asked_ms`, to the answers in the directory of a
-/// run. Skips an answer that equals the last one stored for the same hold, unless it is a probe of
-/// other jobs. Returns the path of the file.
+/// Appends `advice`, given at `now_ms` for the prediction time `asked_ms`, to the answers in the
+/// directory of a run. Skips an answer that equals the last one stored for the same hold, unless it
+/// is a probe of other jobs. Answers that are older than 90 days leave the file. Returns its path.
 ///
 /// # Errors
 /// Fails if the file cannot be read or written.
-pub fn record_answers(dir: &Path, advice: &[&JobAdvice], asked_ms: i64) -> Result<PathBuf> {
-    let probes = ProbedJobs::new(advice);
-    let new = new_answers(dir, advice, &probes)?;
+pub fn record_answers(
+    dir: &Path,
+    advice: &[&JobAdvice],
+    asked_ms: i64,
+    now_ms: i64,
+) -> Result<PathBuf> {
     let path = dir.join(LEDGER_FILE);
+    let probes = ProbedJobs::new(advice);
+    let StoredAnswers { oldest_ms, new } = StoredAnswers::compare(dir, advice, &probes)?;
     if new.is_empty() {
         return Ok(path);
     }
 
-    let mut file = files::open_to_append(&path)?;
+    let mut ledger = LedgerFile::lock(&path)?;
+    // A log may claim to be from the future, and makes no answer old.
+    let kept_from_ms = asked_ms.min(now_ms).saturating_sub(KEPT_MS);
+    let is_long = fs_err::metadata(&path)?.len() > MAX_LEDGER_BYTES;
+    let is_old = oldest_ms < kept_from_ms.saturating_sub(SLACK_MS);
+    if (is_long || is_old) && ledger.may_be_replaced() {
+        let mut lines = kept_lines(dir, kept_from_ms, MAX_LEDGER_BYTES)?;
+        add_lines(&mut lines, &new, &probes, asked_ms)?;
+        ledger.replace(&lines)?;
+        return Ok(path);
+    }
     let mut lines = Vec::new();
     // If a killed write left an unfinished line, end that line first.
     if !ends_with_line_feed(&path)? {
         lines.push(b'\n');
     }
     for answers in new.chunks(ANSWERS_PER_WRITE) {
-        for one in answers {
-            serde_json::to_writer(
-                &mut lines,
-                &GivenAnswer::from_advice(one, &probes, asked_ms),
-            )?;
-            lines.push(b'\n');
-        }
-        // A single write of whole lines keeps the lines of concurrent calls apart.
-        file.write_all(&lines)?;
+        add_lines(&mut lines, answers, &probes, asked_ms)?;
+        ledger.append(&lines)?;
         lines.clear();
     }
     Ok(path)
 }
 
-/// Returns the answers in `advice` that differ from the last one stored for their hold in `dir`.
-fn new_answers<'a>(
-    dir: &Path,
-    advice: &[&'a JobAdvice],
+fn add_lines(
+    lines: &mut Vec<u8>,
+    answers: &[&JobAdvice],
     probes: &ProbedJobs,
-) -> Result<Vec<&'a JobAdvice>> {
-    if !dir.join(LEDGER_FILE).exists() {
-        return Ok(advice.to_vec());
+    asked_ms: i64,
+) -> Result<()> {
+    for one in answers {
+        serde_json::to_writer(
+            &mut *lines,
+            &GivenAnswer::from_advice(one, probes, asked_ms),
+        )?;
+        lines.push(b'\n');
     }
-    let hold_of = |one: &JobAdvice| {
-        let ap = one.ap.clone();
-        (
-            ap,
-            one.cluster,
-            one.proc,
-            one.submitted_ms,
-            one.held_since_ms,
-        )
-    };
-    let holds = advice.iter().map(|one| (hold_of(one), None));
-    let mut last: HashMap<_, Option<GivenAnswer>> = holds.collect();
-    for_each_answer(dir, |answer| {
-        let (ap, cluster, proc, submitted_ms, held_ms) = answer.hold();
-        let hold = (SharedText::from(ap), cluster, proc, submitted_ms, held_ms);
-        if let Some(before) = last.get_mut(&hold) {
-            *before = Some(answer);
+    Ok(())
+}
+
+/// Returns the lines of the answers that were given at or after `from_ms`. If they have more than
+/// `max_bytes`, the newest of them with at most half of that are returned.
+fn kept_lines(dir: &Path, from_ms: i64, max_bytes: u64) -> Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for_each_answer(dir, |answer, line| {
+        if answer.asked_ms >= from_ms {
+            lines.extend_from_slice(line);
         }
     })?;
-    let is_new = |one: &&JobAdvice| {
-        let Some(before) = &last[&hold_of(one)] else {
-            return true;
+    if lines.len() as u64 > max_bytes {
+        let cut = lines.len() - (max_bytes / 2) as usize;
+        let end_of_line = lines[cut..].iter().position(|&byte| byte == b'\n');
+        lines.drain(..end_of_line.map_or(lines.len(), |at| cut + at + 1));
+    }
+    Ok(lines)
+}
+
+/// What the stored answers say about those to store.
+struct StoredAnswers<'a> {
+    /// Prediction time of the oldest stored answer, epoch ms; `i64::MAX` without answers.
+    oldest_ms: i64,
+    /// The answers that differ from the last one stored for their hold.
+    new: Vec<&'a JobAdvice>,
+}
+
+impl<'a> StoredAnswers<'a> {
+    /// Compares the answers in `advice` with those that are stored in `dir`.
+    fn compare(
+        dir: &Path,
+        advice: &[&'a JobAdvice],
+        probes: &ProbedJobs,
+    ) -> Result<StoredAnswers<'a>> {
+        let hold_of = |one: &JobAdvice| {
+            let ap = one.ap.clone();
+            (
+                ap,
+                one.cluster,
+                one.proc,
+                one.submitted_ms,
+                one.held_since_ms,
+            )
         };
-        let probes = probes.of(one);
-        (before.action, before.firmness, before.raise) != (one.action, one.firmness, one.raise)
-            || !probes.is_empty() && probes != before.probes
-    };
-    Ok(advice.iter().copied().filter(is_new).collect())
+        let holds = advice.iter().map(|one| (hold_of(one), None));
+        let mut last: HashMap<_, Option<GivenAnswer>> = holds.collect();
+        let mut oldest_ms = i64::MAX;
+        for_each_answer(dir, |answer, _| {
+            oldest_ms = oldest_ms.min(answer.asked_ms);
+            let (ap, cluster, proc, submitted_ms, held_ms) = answer.hold();
+            let hold = (SharedText::from(ap), cluster, proc, submitted_ms, held_ms);
+            if let Some(before) = last.get_mut(&hold) {
+                *before = Some(answer);
+            }
+        })?;
+        let is_new = |one: &&JobAdvice| {
+            let Some(before) = &last[&hold_of(one)] else {
+                return true;
+            };
+            let probes = probes.of(one);
+            (before.action, before.firmness, before.raise) != (one.action, one.firmness, one.raise)
+                || !probes.is_empty() && probes != before.probes
+        };
+        let new = advice.iter().copied().filter(is_new).collect();
+        Ok(StoredAnswers { oldest_ms, new })
+    }
 }
 
 fn ends_with_line_feed(path: &Path) -> Result<bool> {
@@ -303,6 +372,8 @@ impl GivenAnswer {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::super::job_command::RequestAttribute;
     use super::*;
 
@@ -324,7 +395,7 @@ mod tests {
     /// Records `advice` in `dir`; returns the lines of the ledger, each as a cluster and its probes.
     fn recorded(dir: &Path, advice: &[JobAdvice]) -> Vec<(i32, Vec<String>)> {
         let said: Vec<&JobAdvice> = advice.iter().collect();
-        record_answers(dir, &said, 5).expect("recorded");
+        record_answers(dir, &said, 5, 5).expect("recorded");
         let lines = read_answers(dir).expect("read").into_iter();
         lines
             .map(|line| {
@@ -361,6 +432,94 @@ mod tests {
         };
         let lines = recorded(dir.path(), &[tried(3, true), other_cause, other_ap]);
         assert_eq!(lines[1..], [(4, Vec::new()), (5, Vec::new())]);
+    }
+
+    /// Returns the line of an answer about a hold of `cluster` that was given `age_ms` before `now_ms`.
+    fn line(cluster: i32, now_ms: i64, age_ms: i64) -> String {
+        let answer = GivenAnswer {
+            asked_ms: now_ms - age_ms,
+            ..GivenAnswer::of_test_job(cluster, 100, HoldAction::Later)
+        };
+        serde_json::to_string(&answer).expect("JSON") + "\n"
+    }
+
+    fn stored_clusters(dir: &Path) -> Vec<i32> {
+        let answers = read_answers(dir).expect("read");
+        answers.iter().map(|answer| answer.cluster).collect()
+    }
+
+    #[test]
+    fn answers_older_than_ninety_days_leave_the_ledger() {
+        let now_ms = 200 * DAY_MS;
+        let dir = tempfile::tempdir().expect("a directory");
+        let ages = [KEPT_MS + 2 * DAY_MS, KEPT_MS, KEPT_MS + 1, 0];
+        let lines: String = (1..)
+            .zip(ages)
+            .map(|(cluster, age)| line(cluster, now_ms, age))
+            .collect();
+        let path = dir.path().join(LEDGER_FILE);
+        fs_err::write(&path, lines).expect("written");
+        record_answers(dir.path(), &[&tried(9, true)], i64::MAX, now_ms).expect("recorded");
+        assert_eq!(stored_clusters(dir.path()), [2, 4, 9]);
+
+        // An answer that is a little older waits for others, so that not each call writes all.
+        let inode = || fs_err::metadata(&path).expect("there").ino();
+        let before = inode();
+        record_answers(
+            dir.path(),
+            &[&tried(10, true)],
+            now_ms + DAY_MS,
+            now_ms + DAY_MS,
+        )
+        .expect("recorded");
+        assert_eq!(
+            (stored_clusters(dir.path()), inode()),
+            (vec![2, 4, 9, 10], before)
+        );
+    }
+
+    #[test]
+    fn ledger_that_is_too_long_keeps_its_newest_half() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lines: String = (10..50).map(|cluster| line(cluster, DAY_MS, 0)).collect();
+        let max_bytes = lines.len() as u64 - 1;
+        fs_err::write(dir.path().join(LEDGER_FILE), &lines).expect("written");
+        let all = kept_lines(dir.path(), i64::MIN, max_bytes + 1).expect("read");
+        assert_eq!(all, lines.as_bytes());
+        let kept = kept_lines(dir.path(), i64::MIN, max_bytes).expect("read");
+        let newest: String = (31..50).map(|cluster| line(cluster, DAY_MS, 0)).collect();
+        assert_eq!(String::from_utf8(kept).expect("text"), newest);
+    }
+
+    /// Each thread adds an old answer and a new one, again and again, so that the others replace the
+    /// file while it writes.
+    #[test]
+    fn writers_lose_no_answers_while_others_leave_out_old_ones() {
+        const THREADS: i32 = 4;
+        const ROUNDS: i32 = 10;
+        let now_ms = 200 * DAY_MS;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(LEDGER_FILE);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let path = &path;
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let old = line(0, now_ms, 2 * KEPT_MS);
+                        let mut ledger = LedgerFile::lock(path).expect("locked");
+                        ledger.append(old.as_bytes()).expect("written");
+                        drop(ledger);
+                        let new = tried(1 + thread * ROUNDS + round, true);
+                        let dir = path.parent().expect("a directory");
+                        record_answers(dir, &[&new], now_ms, now_ms).expect("recorded");
+                    }
+                });
+            }
+        });
+        let mut clusters = stored_clusters(dir.path());
+        clusters.retain(|&cluster| cluster > 0);
+        clusters.sort_unstable();
+        assert_eq!(clusters, (1..=THREADS * ROUNDS).collect::<Vec<_>>());
     }
 
     #[test]

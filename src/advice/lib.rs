@@ -22,6 +22,7 @@ mod job_command;
 mod job_queue;
 mod judge;
 mod kept_promises;
+mod ledger_file;
 mod listed_jobs;
 mod log_words;
 mod logs_of_jobs;

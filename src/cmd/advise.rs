@@ -65,7 +65,8 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let is_one_job = is_one_job(&sources);
     print_view(args, &view, is_one_job && !view.chosen.is_empty())?;
     if args.at.is_none() {
-        asked.record(&sources, &view.chosen);
+        let now_ms = args.now.unwrap_or_else(now_ms);
+        asked.record(&sources, &view.chosen, now_ms);
     }
     outlets::send_all(args, &sources, &view)?;
     Ok(if is_one_job || args.exit_code {
@@ -219,7 +220,7 @@ fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8>
             let page = view_text(args, &view, is_one_job(&sources) && !view.chosen.is_empty());
             output::write(&format!("{}{page}\n", output::shown_page(&[news])))?;
         }
-        asked.record(&sources, &view.chosen);
+        asked.record(&sources, &view.chosen, args.now.unwrap_or_else(now_ms));
         Ok(())
     })
 }

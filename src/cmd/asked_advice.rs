@@ -185,16 +185,16 @@ impl ComputedAdvice {
         })
     }
 
-    /// Records the answers in `said` next to the run, if there is one. A failure, as in the run of
-    /// another user, only causes a note.
-    pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
+    /// Records the answers in `said`, given at `now_ms`, next to the run, if there is one. A failure, as
+    /// in the run of another user, only causes a note.
+    pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice], now_ms: i64) {
         let ledger = (sources.learned.as_ref()).and_then(LearnedRun::ledger_dir);
         let Some(dir) = ledger else {
             return;
         };
         let recorded = fs_err::create_dir_all(&dir)
             .map_err(anyhow::Error::from)
-            .and_then(|()| record_answers(&dir, said, self.basis.asked_ms));
+            .and_then(|()| record_answers(&dir, said, self.basis.asked_ms, now_ms));
         if let Err(error) = recorded {
             output::note(&format!(
                 "note: these answers are not saved for `--check`: {error:#}"

@@ -128,7 +128,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         better: None,
         none_of_own: None,
     };
-    asked.record(&sources, &view.chosen);
+    asked.record(&sources, &view.chosen, now_ms);
     if !is_one_job {
         return Ok(output::plain_page(&advice_page::page(&view)));
     }
