@@ -24,6 +24,7 @@ mod judge;
 mod kept_promises;
 mod ledger_file;
 mod listed_jobs;
+mod log_answers;
 mod log_words;
 mod logs_of_jobs;
 mod look;
@@ -70,6 +71,7 @@ pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement};
 pub use judge::{advise, exit_code};
 pub use kept_promises::lower_broken_promises;
 pub use listed_jobs::SkippedJobs;
+pub use log_answers::answers_of_log;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use look::{

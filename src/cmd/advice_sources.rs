@@ -269,6 +269,11 @@ impl AdviceSources {
         self.logs.is_empty() && self.history.is_none()
     }
 
+    /// The logs, if all events come from them, so that a later call reads the same events.
+    pub(super) fn kept_logs(&self) -> Option<&[PathBuf]> {
+        self.history.is_none().then_some(&*self.logs)
+    }
+
     /// Reads the events of the logs and of the history, and their `words` if requested. `year` is that
     /// of the first event, for logs without years. With `until_ms`, epoch ms, later events are left out.
     ///

@@ -11,7 +11,8 @@ use super::trained_run;
 use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop, add_memory_plans, add_probe_results, advise, apply_reason_rules, check_selections,
+    RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log, apply_reason_rules,
+    check_selections,
     lower_broken_promises, out_of_date_caveat, read_answers, record_answers, restart_loops,
 };
 use poolcast_base::error::hinted;
@@ -19,6 +20,7 @@ use poolcast_base::output;
 use poolcast_events::EventStore;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
+use poolcast_sweep::config::Config;
 
 /// A query to `advise`.
 #[derive(Debug, Default)]
@@ -224,7 +226,7 @@ fn judge_by_models(
 
     let of_store = match of_run {
         Some(_) => None,
-        None => LearnedAnswers::without_run(store, asked_ms, &config.advice, config.seed)?,
+        None => learned_from_log(sources, learned, store, question)?,
     };
     let no_origin = ModelOrigin::default();
     let models = of_run.unwrap_or(AdviceModels {
@@ -239,6 +241,25 @@ fn judge_by_models(
     basis.published_model = of_run.and(learned).and_then(published_origin);
     basis.caveats.extend(out_of_date);
     Ok((all, basis))
+}
+
+/// Returns what the log itself teaches. If what was `learned` is out of date, that is kept for the
+/// next calls.
+fn learned_from_log(
+    sources: &AdviceSources,
+    learned: Option<&LearnedRun>,
+    store: &EventStore,
+    question: &AdviceQuery<'_>,
+) -> Result<Option<LearnedAnswers>> {
+    let Config { advice, seed, .. } = &sources.config;
+    let asked_ms = question.at_ms.unwrap_or(store.summary.end_ms);
+    let dir = learned.and_then(LearnedRun::ledger_dir);
+    match (dir, sources.kept_logs()) {
+        (Some(dir), Some(logs)) if question.at_ms.is_none() => {
+            answers_of_log(&dir, logs, store, asked_ms, advice, *seed)
+        }
+        _ => LearnedAnswers::without_run(store, asked_ms, advice, *seed),
+    }
 }
 
 fn model_origin(learned: &LearnedRun) -> ModelOrigin {

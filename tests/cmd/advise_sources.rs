@@ -148,6 +148,10 @@ fn queue_that_is_asked_now_sets_the_prediction_time() {
     place.write("Later", LOG_TEXT.clone() + later);
     let page = place.stdout("advise run --log Later");
     assert!(page.contains("is out of date"), "{page}");
+    assert!(
+        place.path("run/answers-of-log/manifest.json").exists(),
+        "the next call learns nothing"
+    );
 
     // Then the log answers as without a run.
     let answers = |args: &str| -> Vec<(String, String, Option<i64>)> {
