@@ -49,6 +49,67 @@ fn schedd_can_start_the_service() {
     assert!(checked.expect("a shell").success());
 }
 
+/// Runs the part that learns of the schedd's script, with the directories of the service in `place`;
+/// returns the calls of the program.
+fn calls_of_script(place: &Place, night: &str) -> Vec<String> {
+    place.put_program("date", &format!("echo {night}"));
+    let path = format!("{}:/usr/bin:/bin", place.path("").display());
+    let script = Command::new("sh")
+        .arg(place.path("script"))
+        .arg("learn")
+        .env("PATH", path)
+        .status();
+    script.expect("a shell");
+    let calls = fs_err::read_to_string(place.path("calls")).unwrap_or_default();
+    place.write("calls", "");
+    calls.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn schedd_learns_at_once_and_then_each_night() {
+    let place = Place::new();
+    let dir = place.path("").display().to_string();
+    let dir = dir.trim_end_matches('/');
+    let call = CALL.replace("/usr/bin/poolcast", &format!("{dir}/program"));
+    place.stdout(&format!("{call} --schedd-cron --yes"));
+    let script = place.files("root")["usr/local/libexec/poolcast-cron"].clone();
+    let script = String::from_utf8(script).expect("text");
+    let script = ["/var/lib/poolcast", "/var/log/poolcast"]
+        .iter()
+        .fold(script, |script, name| script.replace(name, dir));
+    place.write("script", script);
+    place.put_program(
+        "program",
+        "echo \"$@\" >>calls\n[ \"$*\" != \"$(cat fails)\" ]",
+    );
+    place.write("fails", "");
+    let learn = ["-q --threads 2 run --log archive", "publish out -o model"];
+    let nothing: [&str; 0] = [];
+
+    assert_eq!(calls_of_script(&place, "2026-11-20"), nothing, "no archive");
+    fs_err::create_dir(place.path("archive")).expect("made");
+    place.write("archive/manifest.json", "");
+    assert_eq!(calls_of_script(&place, "2026-11-20"), learn);
+    assert_eq!(
+        calls_of_script(&place, "2026-11-20"),
+        nothing,
+        "once a night"
+    );
+    assert_eq!(calls_of_script(&place, "2026-11-21"), learn);
+
+    // Where the archive teaches nothing, the first model comes from the history.
+    place.write("fails", learn[0]);
+    let history = [
+        "-q --threads 2 run --history now -o history",
+        "publish history -o model",
+    ];
+    let calls = calls_of_script(&place, "2026-11-22");
+    assert_eq!(calls, [&learn[..1], &history].concat());
+    fs_err::create_dir(place.path("model")).expect("made");
+    place.write("model/manifest.json", "");
+    assert_eq!(calls_of_script(&place, "2026-11-23"), learn[..1]);
+}
+
 #[test]
 fn site_without_an_event_log_gets_one() {
     let place = Place::new();

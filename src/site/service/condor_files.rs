@@ -1,9 +1,13 @@
 //! The files of HTCondor: the configuration of its event log, and the jobs that the schedd starts
 //! itself.
 
+use super::commands::{
+    ADVISE_LIMITS, COLLECT_LIMITS, LEARN_LIMITS, PartLimits, advise_arguments, collect_arguments,
+    learn_commands,
+};
 use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
-use super::unit_files::{STATE_DIR, advise_arguments, tmpfiles};
+use super::unit_files::{STATE_DIR, tmpfiles};
 
 /// Path of the script that the schedd starts.
 const CRON_SCRIPT: &str = "/usr/local/libexec/poolcast-cron";
@@ -33,9 +37,11 @@ const CRON_JOBS: [CronJob; 3] = [
         period: "1m",
         load: "0.01",
     },
+    // The script learns at once, and then in the first call of each night: a period of a day would
+    // begin with the schedd.
     CronJob {
         name: "learn",
-        period: "24h",
+        period: "2m",
         load: "0.02",
     },
 ];
@@ -98,23 +104,41 @@ fn cron_configuration() -> String {
 /// The script that the schedd starts. The schedd would take its output as attributes.
 fn cron_script(paths: &ServicePaths) -> String {
     let ServicePaths { program, log } = paths;
-    let advise = advise_arguments(log);
+    let [collect, learn, advise] = [COLLECT_LIMITS, LEARN_LIMITS, ADVISE_LIMITS].map(limit_command);
     format!(
         "#!/bin/sh\n\
          # A part of the service of poolcast, started by the schedd.\n\
          cd {STATE_DIR} || exit 1\n\
          export HOME={STATE_DIR} POOLCAST_FILE_MODE=shared\n\
          umask 027\n\
+         part() {{\n\
+         \x20   case $1 in\n\
+         \x20   collect) {collect} && nice -n 19 timeout 10m {program} -q {} ;;\n\
+         \x20   learn) {learn} && nice -n 19 timeout 4h sh -c '{}' ;;\n\
+         \x20   advise) {advise} && nice -n 19 timeout 5m {program} -q {} ;;\n\
+         \x20   esac\n\
+         }}\n\
          case $1 in\n\
-         collect) nice -n 19 timeout 10m {program} -q collect {log} -o archive ;;\n\
          learn)\n\
          \x20   [ -e archive/manifest.json ] || exit 0\n\
-         \x20   # A stopped run continues the next time.\n\
-         \x20   nice -n 19 timeout 4h {program} -q run --log archive && {program} -q publish out -o model\n\
+         \x20   # The first call of all learns, and then the first after 02:10 of each day. A stopped run\n\
+         \x20   # continues in the next night.\n\
+         \x20   night=$(date -d '130 minutes ago' +%F)\n\
+         \x20   [ \"$night\" != \"$(cat learned-in 2>/dev/null)\" ] || exit 0\n\
+         \x20   echo \"$night\" >learned-in\n\
          \x20   ;;\n\
-         advise) [ ! -e model/manifest.json ] || nice -n 19 timeout 5m {program} -q {advise} ;;\n\
-         esac >{LOG_DIR}/\"$1\".log 2>&1\n"
+         advise) [ -e model/manifest.json ] || exit 0 ;;\n\
+         esac\n\
+         part \"$1\" >{LOG_DIR}/\"$1\".log 2>&1\n",
+        collect_arguments(log),
+        learn_commands(program),
+        advise_arguments(log),
     )
+}
+
+/// The shell's command that limits the memory of a part. Files that are mapped do not count.
+fn limit_command(limits: PartLimits) -> String {
+    format!("ulimit -d {}", u64::from(limits.memory_mib) * 1024)
 }
 
 #[cfg(test)]

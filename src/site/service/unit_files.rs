@@ -1,5 +1,9 @@
 //! The units of systemd, and the files for its user and its directories.
 
+use super::commands::{
+    ADVISE_LIMITS, COLLECT_LIMITS, LEARN_LIMITS, advise_arguments, collect_arguments,
+    learn_commands,
+};
 use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
 
@@ -83,6 +87,7 @@ pub(super) fn tmpfiles(user: &str, log_dir: Option<&str>) -> SiteFile {
         (STATE_DIR, "0755"),
         ("/var/lib/poolcast/archive", "0750"),
         ("/var/lib/poolcast/out", "0750"),
+        ("/var/lib/poolcast/history", "0750"),
         ("/var/lib/poolcast/pages", "0750"),
         ("/var/lib/poolcast/metrics", "0755"),
     ];
@@ -103,34 +108,43 @@ fn collect_part(paths: &ServicePaths) -> ServicePart {
         description: "Collect the global event log of HTCondor for poolcast",
         conditions: "",
         commands: format!(
-            "ExecStart={program} -q collect {log} -o archive\n\
+            "ExecStart={program} -q {}\n\
              TimeoutStartSec=10min\n\
-             MemoryMax=512M\n\
-             PrivateTmp=yes\n"
+             MemoryMax={}M\n\
+             CPUQuota={}00%\n\
+             PrivateTmp=yes\n",
+            collect_arguments(log),
+            COLLECT_LIMITS.memory_mib,
+            COLLECT_LIMITS.threads,
         ),
         times: "OnCalendar=*:0/2\nAccuracySec=10s\nPersistent=yes\n",
     }
 }
 
 fn learn_part(paths: &ServicePaths) -> ServicePart {
-    let program = &paths.program;
     ServicePart {
         paths: [
             "/etc/systemd/system/poolcast-learn.service",
             "/etc/systemd/system/poolcast-learn.timer",
         ],
         description: "Learn from held jobs, and publish the model for all users",
-        conditions: "ConditionPathExists=/var/lib/poolcast/archive/manifest.json\n",
+        // The first learning of all finds an archive.
+        conditions: "Wants=poolcast-collect.service\nAfter=poolcast-collect.service\n",
         // A stopped run continues in the next night.
         commands: format!(
-            "ExecStart={program} -q run --log archive\n\
-             ExecStart={program} -q publish out -o model\n\
+            "ExecStart=/bin/sh -c '{}'\n\
              TimeoutStartSec=4h\n\
-             MemoryMax=4G\n\
-             CPUQuota=200%\n\
-             PrivateTmp=yes\n"
+             MemoryMax={}M\n\
+             CPUQuota={}00%\n\
+             PrivateTmp=yes\n",
+            learn_commands(&paths.program),
+            LEARN_LIMITS.memory_mib,
+            LEARN_LIMITS.threads,
         ),
-        times: "OnCalendar=*-*-* 02:10:00\nRandomizedDelaySec=20min\nPersistent=yes\n",
+        times: "# At once when the service is installed, and then each night.\n\
+                OnActiveSec=30s\n\
+                OnCalendar=*-*-* 02:10:00\n\
+                Persistent=yes\n",
     }
 }
 
@@ -146,20 +160,16 @@ fn advise_part(paths: &ServicePaths) -> ServicePart {
         commands: format!(
             "ExecStart={program} -q {}\n\
              TimeoutStartSec=5min\n\
-             MemoryMax=2G\n\
-             CPUQuota=100%\n\
+             MemoryMax={}M\n\
+             CPUQuota={}00%\n\
              # HTCondor knows a user by a directory that condor_q makes in /tmp. Jobs may have files there.\n\
              ReadWritePaths=/tmp\n",
-            advise_arguments(log)
+            advise_arguments(log),
+            ADVISE_LIMITS.memory_mib,
+            ADVISE_LIMITS.threads,
         ),
         times: "OnCalendar=minutely\nAccuracySec=5s\n",
     }
-}
-
-/// The arguments with which the service advises. It uses the published model, as users do, because
-/// `out` has no model while the nightly part learns.
-pub(super) fn advise_arguments(log: &str) -> String {
-    format!("advise model --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages")
 }
 
 impl ServicePart {
