@@ -12,8 +12,8 @@ use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
     RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log, apply_reason_rules,
-    check_selections,
-    lower_broken_promises, out_of_date_caveat, read_answers, record_answers, restart_loops,
+    check_selections, lower_broken_promises, out_of_date_caveat, read_answers, record_answers,
+    restart_loops,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -252,7 +252,7 @@ fn learned_from_log(
     question: &AdviceQuery<'_>,
 ) -> Result<Option<LearnedAnswers>> {
     let Config { advice, seed, .. } = &sources.config;
-    let asked_ms = question.at_ms.unwrap_or(store.summary.end_ms);
+    let asked_ms = store.summary.end_ms;
     let dir = learned.and_then(LearnedRun::ledger_dir);
     match (dir, sources.kept_logs()) {
         (Some(dir), Some(logs)) if question.at_ms.is_none() => {
