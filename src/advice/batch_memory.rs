@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
-use super::reason_guard::contradicts_code;
+use super::reason_rules::contradicts_code;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_holds::answers::ClusterKey;

@@ -12,7 +12,7 @@ use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
-use super::reason_guard::contradicts_code;
+use super::reason_rules::contradicts_code;
 use super::thing_words::thing_name;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_rank, code_rule};

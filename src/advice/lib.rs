@@ -34,7 +34,6 @@ mod probe_result;
 mod published_model;
 mod queue_facts;
 mod queued_job;
-mod reason_guard;
 mod reason_rules;
 mod remedy;
 mod restart_loops;

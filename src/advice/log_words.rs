@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::job_advice::JobAdvice;
-use super::reason_guard::heed_reason;
 use htcondor_eventlog::{ABORTED, EventBatch, HELD, JobEvent, RELEASED, TERMINATED};
 use poolcast_base::escape::one_line;
 
@@ -110,7 +109,6 @@ impl LogWords {
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
             let owner = self.owners.get(&(ap, one.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
-            heed_reason(one);
         }
     }
 

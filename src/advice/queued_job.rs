@@ -9,7 +9,6 @@ use super::held_ids::HeldId;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
 use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
-use super::reason_guard::heed_reason;
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
@@ -138,7 +137,6 @@ impl QueuedJob {
             }
         }
         advice.queue = Some(Arc::clone(&self.facts));
-        heed_reason(advice);
     }
 
     /// Advises on a hold that is not in the log: by rule if its code or its reason has a rule. `ap` is the access

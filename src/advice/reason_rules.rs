@@ -44,13 +44,13 @@ pub fn apply_reason_rules(all: &mut [JobAdvice]) {
 
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
-    if !may_answer(advice) {
-        return None;
-    }
-    let reason = without_secrets(&advice.reason.as_ref()?.to_string());
-    let facts = read_reason(&reason, Some((advice.hold_code, advice.hold_subcode)));
+    let facts = facts_of(advice)?;
     let rule = rule_for(&facts)?;
-    if !is_known_elsewhere_alone(advice) && !stays_whatever_others_did(&facts, rule) {
+    // A release changes no limit of time, whatever the odds are.
+    let is_time_limit = facts.thing == Thing::Time && rule.action == Action::Fix;
+    let is_sure = is_known_elsewhere_alone(advice) || stays_whatever_others_did(&facts, rule);
+    let answers = is_time_limit && advice.ground != AdviceGround::Look;
+    if !answers && !(may_answer(advice) && is_sure) {
         return None;
     }
     Some(ReadReason {
@@ -58,6 +58,26 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
         explanation: explain(&facts),
         facts,
     })
+}
+
+/// Reads the reason of a job; `None` if it is not known.
+fn facts_of(advice: &JobAdvice) -> Option<ReasonFacts> {
+    let reason = without_secrets(&advice.reason.as_ref()?.to_string());
+    let codes = (advice.hold_code, advice.hold_subcode);
+    Some(read_reason(&reason, Some(codes)))
+}
+
+/// Returns true if the reason of the job names another resource than its hold code.
+pub(super) fn contradicts_code(advice: &JobAdvice) -> bool {
+    let of_code = match (advice.hold_code, advice.hold_subcode) {
+        (21 | 34, 101) => Thing::Cpus,
+        (21 | 34, 102) => Thing::Memory,
+        (21 | 34, 104) => Thing::Disk,
+        _ => return false,
+    };
+    let resources = [Thing::Cpus, Thing::Memory, Thing::Disk, Thing::Time];
+    let of_reason = facts_of(advice).map(|facts| facts.thing);
+    of_reason.is_some_and(|thing| thing != of_code && resources.contains(&thing))
 }
 
 /// Returns true if neither a look nor an outcome of this log answers about the job.
@@ -331,6 +351,49 @@ mod tests {
         let one = answered(of_code);
         assert_eq!((one.action, one.raise), (HoldAction::Fix, None));
         assert!(one.reasons[0].contains("RequestDisk"), "{:?}", one.reasons);
+    }
+
+    #[test]
+    fn no_job_is_released_against_a_limit_of_time() {
+        for action in [HoldAction::Release, HoldAction::Probe, HoldAction::Later] {
+            let one = answered(JobAdvice {
+                action,
+                is_known_from_elsewhere: false,
+                has_outcomes_here: true,
+                ..advice(21, 0, "Job failed to complete in 72 hrs")
+            });
+            assert_eq!(
+                (one.action, one.raise),
+                (HoldAction::Fix, None),
+                "{action:?}"
+            );
+            let command = one.command.as_ref().expect("a look").to_string();
+            assert_eq!(command, "condor_q -hold 12.0");
+        }
+    }
+
+    #[test]
+    fn reasons_name_other_resources_than_their_codes() {
+        for (codes, reason, contradicts) in [
+            ((21, 102), "disk usage exceeded request_disk", true),
+            ((21, 104), "memory usage exceeded request_memory", true),
+            (
+                (34, 102),
+                "The job exceeded its allowed wall time of 1+00:00:00",
+                true,
+            ),
+            ((21, 102), "memory usage exceeded request_memory", false),
+            ((21, 104), "disk usage exceeded request_disk", false),
+            (
+                (34, 102),
+                "memory limit exceeded: the job used 9 GB of memory after 2 hours",
+                false,
+            ),
+            ((3, 0), "exit code 1", false),
+        ] {
+            let one = advice(codes.0, codes.1, reason);
+            assert_eq!(contradicts_code(&one), contradicts, "{reason}");
+        }
     }
 
     #[test]

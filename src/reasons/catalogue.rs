@@ -271,3 +271,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn limits_of_time_are_read_in_many_forms() {
+    for (code, subcode, reason) in [
+        (21, 0, "Job failed to complete in 72 hrs"),
+        (21, 103, "runtime exceeded maximum (86400 seconds)"),
+        (3, 42, "Job ran for more than two hours"),
+        (3, 0, "it has been running for longer than 3 days"),
+        (26, 0, "Maximum wallclock time exceeded"),
+        (26, 8, "SYSTEM_PERIODIC_HOLD Run Time Limit"),
+        (
+            34,
+            102,
+            "The job exceeded its allowed wall time of 1+00:00:00",
+        ),
+    ] {
+        let facts = read_reason(reason, Some((code, subcode)));
+        assert_eq!(facts.thing, Thing::Time, "{reason}: {facts:?}");
+    }
+    for (code, subcode, reason) in [
+        (26, 0, "memory limit exceeded for 2 hours"),
+        (
+            13,
+            62,
+            "File transfer plugin osdf timed out after 72000 seconds, more than allowed",
+        ),
+        (1, 0, "via condor_hold (by user ada): wall time limit"),
+    ] {
+        let facts = read_reason(reason, Some((code, subcode)));
+        assert_ne!(facts.thing, Thing::Time, "{reason}: {facts:?}");
+    }
+}
