@@ -22,14 +22,15 @@ gather() {
 }
 
 # Packs the directory $1 into the directory in condor/shared_inputs, from which jobs fetch it; appends an error to the file $2.
-# The archive is deterministic, so a repeated call is harmless, and caches, which never check a name twice, stay valid.
+# The archive is deterministic, so a repeated call is harmless, and caches, which never check a name twice, stay valid. log-files.json
+# is not: it names the files that were read.
 share() {
     shared=$(cat condor/shared_inputs) || return 1
     archive=$shared/$(printf %s "$1" | tr / -).tar
     said=$({
         mkdir -p "$shared" &&
             tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --mode=u=rwX,go=rX \
-                -cf "$archive.new" -- "$1"
+                --exclude=log-files.json -cf "$archive.new" -- "$1"
     } 2>&1) || {
         rm -f "$archive.new"
         printf 'error: cannot share %s: %s\n' "$1" "$(printf %s "$said" | head -n 1)" >>"$2"

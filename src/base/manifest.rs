@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 use twox_hash::XxHash3_128;
 
 use crate::error::{hinted, unavailable};
-use crate::files;
-use crate::shard::{ArtefactFormat, FileIdentity, Shard};
+use crate::files::{self, FileIdentity};
+use crate::shard::{ArtefactFormat, Shard};
 
 /// File name of the manifest in every artefact directory.
 pub const FILE: &str = "manifest.json";

@@ -15,7 +15,7 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::error::hinted;
-use crate::files;
+use crate::files::{self, FileIdentity};
 
 #[cfg(target_endian = "big")]
 compile_error!("shards are little-endian and are read in place");
@@ -187,10 +187,6 @@ pub struct Shard {
     notes: serde_json::Value,
 }
 
-/// The identity of a file and its content: device, inode, size in bytes, and change time in seconds
-/// and nanoseconds. A changed file has another identity.
-pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
-
 #[derive(Debug)]
 enum ShardBytes {
     Mapped(Mmap),
@@ -340,16 +336,8 @@ fn owned_tensors(metadata: &Metadata) -> BTreeMap<String, TensorInfo> {
 
 #[expect(unsafe_code, reason = "the one place where shards are mapped")]
 fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
-    use std::os::unix::fs::MetadataExt as _;
     let file = files::open_artefact(path, u64::MAX)?;
-    let found = file.metadata()?;
-    let identity = (
-        found.dev(),
-        found.ino(),
-        found.len(),
-        found.ctime(),
-        found.ctime_nsec(),
-    );
+    let identity = FileIdentity::new(&file.metadata()?);
     // SAFETY: shards are immutable: they are written under another name, fsynced and renamed, and
     // never changed in place. If somebody truncates a file by hand while it is mapped, the next
     // read faults (SIGBUS), as with any mapped file.

@@ -149,8 +149,8 @@ fn link_events(from: &Path, to: &Path) -> Result<String> {
         let entry = entry?;
         let path = entry.path();
         let copy = staging.path().join(entry.file_name());
-        if entry.file_type()?.is_file() && fs_err::hard_link(&path, &copy).is_err() {
-            fs_err::copy(&path, &copy)?;
+        if entry.file_type()?.is_file() {
+            files::link_or_copy(&path, &copy)?;
         }
     }
     staging.commit()?;

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::format::EVENTS_FORMAT;
 use super::later_events::LastEvents;
+use super::log_files::{LogFiles, StoredLogs};
 use super::read_log::{read_log, resume_log};
 use super::store::EventStore;
 use super::store_builder::EventStoreBuilder;
@@ -18,6 +19,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_base::shard::Shard;
 use poolcast_collect::{explain, explain_beginning};
 
 /// Steps of reading logs, as reported to a listener.
@@ -66,12 +68,24 @@ impl std::fmt::Debug for IngestListener<'_> {
     }
 }
 
-/// Identifies the logs by content, before they are parsed.
+/// Identifies the logs by content, before they are parsed. Those that the store in `earlier` has
+/// and that did not change since are not read.
 ///
 /// # Errors
 /// Fails if a log cannot be read.
-pub fn identify_logs(logs: &[PathBuf]) -> Result<Vec<SourceLog>> {
-    logs.iter().map(|log| identify_log(log)).collect()
+pub fn identify_logs(logs: &[PathBuf], earlier: &Path) -> Result<Vec<SourceLog>> {
+    let stored = StoredLogs::in_store(earlier);
+    let mut sources = Vec::new();
+    for (at, log) in logs.iter().enumerate() {
+        sources.push(match stored.unchanged(at, log) {
+            Some(source) => SourceLog {
+                name: log_name(log),
+                ..source.clone()
+            },
+            None => identify_log(log)?,
+        });
+    }
+    Ok(sources)
 }
 
 fn identify_log(log: &Path) -> Result<SourceLog> {
@@ -188,9 +202,12 @@ fn read_whole(
 pub struct LogIngest<'a> {
     logs: &'a [PathBuf],
     options: &'a ReadOptions,
+    out: PathBuf,
+    /// The files of the logs before they are read; `None` if one of them can be read only once.
+    files: Option<LogFiles>,
     earlier: EarlierStore,
-    staging: StagedDirectory,
-    builder: EventStoreBuilder,
+    /// The store under construction; `None` if the earlier store is whole.
+    new: Option<NewStore>,
 }
 
 /// The content of the output directory before the logs are read.
@@ -198,6 +215,8 @@ pub struct LogIngest<'a> {
 enum EarlierStore {
     /// No store of these logs, or a store that is not compared with them.
     Other,
+    /// A store of all content of these logs.
+    Whole(Box<StoreBeginning>),
     /// A store of the beginning of these logs. Only the rest must be read.
     Beginning(Box<StoreBeginning>),
     /// A store of the beginning of these logs, whose last log cannot be resumed.
@@ -207,9 +226,21 @@ enum EarlierStore {
 /// A store of the beginning of the logs.
 #[derive(Debug)]
 struct StoreBeginning {
-    store: EventStore,
-    /// Checksum of the store's last log up to its resume point.
+    dir: PathBuf,
+    summary: StoreSummary,
+    /// True if the store's last log has more content by now.
+    last_has_grown: bool,
+    /// Checksum of the store's last log up to its resume point, if it has grown.
     last_log: Checksum,
+    /// True if the files of the logs are those that were recorded with the store.
+    has_same_files: bool,
+}
+
+/// A store under construction, and its directory.
+#[derive(Debug)]
+struct NewStore {
+    staging: StagedDirectory,
+    builder: EventStoreBuilder,
 }
 
 impl<'a> LogIngest<'a> {
@@ -225,15 +256,26 @@ impl<'a> LogIngest<'a> {
         salt: &OwnerSalt,
         out: &Path,
     ) -> Result<LogIngest<'a>> {
+        let files = LogFiles::of(logs);
         let earlier = find_earlier(out, logs, options, salt)?;
         let replaces = !matches!(earlier, EarlierStore::Other);
-        LogIngest::new(
-            logs,
-            options,
-            salt,
-            StagedDirectory::new(out, replaces)?,
-            earlier,
-        )
+        LogIngest::new(logs, options, salt, out, (files, earlier), replaces)
+    }
+
+    /// Begins a store of `logs` in `out`. Resumes a store of the beginning of these logs if `out`
+    /// holds one, and replaces any other artefact.
+    ///
+    /// # Errors
+    /// Fails if `out` holds something that is not an artefact.
+    pub fn updating(
+        logs: &'a [PathBuf],
+        options: &'a ReadOptions,
+        salt: &OwnerSalt,
+        out: &Path,
+    ) -> Result<LogIngest<'a>> {
+        let files = LogFiles::of(logs);
+        let earlier = find_earlier(out, logs, options, salt).unwrap_or(EarlierStore::Other);
+        LogIngest::new(logs, options, salt, out, (files, earlier), true)
     }
 
     /// Begins a store of `logs` in `out`, in place of any other artefact.
@@ -246,25 +288,34 @@ impl<'a> LogIngest<'a> {
         salt: &OwnerSalt,
         out: &Path,
     ) -> Result<LogIngest<'a>> {
-        let staging = StagedDirectory::new(out, true)?;
-        LogIngest::new(logs, options, salt, staging, EarlierStore::Other)
+        let found = (LogFiles::of(logs), EarlierStore::Other);
+        LogIngest::new(logs, options, salt, out, found, true)
     }
 
     fn new(
         logs: &'a [PathBuf],
         options: &'a ReadOptions,
         salt: &OwnerSalt,
-        staging: StagedDirectory,
-        earlier: EarlierStore,
+        out: &Path,
+        (files, earlier): (Option<LogFiles>, EarlierStore),
+        replaces: bool,
     ) -> Result<LogIngest<'a>> {
-        let spill = Some(staging.path().to_owned());
-        let builder = EventStoreBuilder::new(salt.text(), &options_key(options)?, spill);
+        let new = match earlier {
+            EarlierStore::Whole(_) => None,
+            _ => {
+                let staging = StagedDirectory::new(out, replaces)?;
+                let spill = Some(staging.path().to_owned());
+                let builder = EventStoreBuilder::new(salt.text(), &options_key(options)?, spill);
+                Some(NewStore { staging, builder })
+            }
+        };
         Ok(LogIngest {
             logs,
             options,
+            out: out.to_owned(),
+            files,
             earlier,
-            staging,
-            builder,
+            new,
         })
     }
 
@@ -274,26 +325,45 @@ impl<'a> LogIngest<'a> {
     /// Fails if a log cannot be read.
     pub fn read(&mut self, listener: &IngestListener<'_>) -> Result<Vec<SourceLog>> {
         let (logs, options) = (self.logs, self.options);
-        match &self.earlier {
-            EarlierStore::Beginning(beginning) => {
-                beginning.read_on(logs, options, &mut self.builder, listener)
-            }
-            EarlierStore::NotResumable => {
-                (listener.on_step)(IngestStep::ReadAnew);
-                read_whole(logs, options, &mut self.builder, listener, &mut |_| {})
-            }
-            EarlierStore::Other => {
-                read_whole(logs, options, &mut self.builder, listener, &mut |_| {})
-            }
+        let Some(NewStore { builder, .. }) = &mut self.new else {
+            (listener.on_step)(IngestStep::NothingNew);
+            return Ok(self.earlier.sources().to_vec());
+        };
+        if let EarlierStore::Beginning(beginning) = &self.earlier {
+            return beginning.read_on(logs, options, builder, listener);
         }
+        if matches!(self.earlier, EarlierStore::NotResumable) {
+            (listener.on_step)(IngestStep::ReadAnew);
+        }
+        read_whole(logs, options, builder, listener, &mut |_| {})
     }
 
-    /// Writes the store with its `key`.
+    /// Writes the store with its `key`. An earlier store of all content stays as it is.
     ///
     /// # Errors
     /// Fails if the store cannot be written.
     pub fn write(self, key: &str) -> Result<StoreSummary> {
-        self.builder.write_store(self.staging, key)
+        if let EarlierStore::Whole(whole) = self.earlier {
+            // Their content is the same, and the next call need not read them to know it.
+            if let Some(files) = self.files.filter(|_| !whole.has_same_files) {
+                files.write(&self.out)?;
+            }
+            return Ok(whole.summary);
+        }
+        let NewStore { staging, builder } = self.new.context("there is no store to write")?;
+        if let Some(files) = &self.files {
+            files.write(staging.path())?;
+        }
+        builder.write_store(staging, key)
+    }
+}
+
+impl EarlierStore {
+    fn sources(&self) -> &[SourceLog] {
+        match self {
+            EarlierStore::Whole(store) | EarlierStore::Beginning(store) => &store.summary.sources,
+            EarlierStore::Other | EarlierStore::NotResumable => &[],
+        }
     }
 }
 
@@ -303,8 +373,9 @@ fn options_key(options: &ReadOptions) -> Result<String> {
 }
 
 /// Inspects `out`. It holds a store of the beginning of these logs if all logs of the store still
-/// exist in the same order, and only the last of them has grown. A log that can be read only once
-/// cannot be compared.
+/// exist in the same order, and only the last of them has grown. Their names may be other ones. A
+/// log that can be read only once cannot be compared. Files that were not changed since the store
+/// was written are not read.
 fn find_earlier(
     out: &Path,
     logs: &[PathBuf],
@@ -316,9 +387,9 @@ fn find_earlier(
     {
         return Ok(EarlierStore::Other);
     }
-    let store = EventStore::open(out)?;
-    let sources = &store.summary.sources;
-    if store.summary.options_key != options_key(options)? {
+    let summary: StoreSummary = manifest::read(out, EVENTS_FORMAT)?.body;
+    let sources = &summary.sources;
+    if summary.options_key != options_key(options)? {
         return Ok(EarlierStore::Other);
     }
     if sources.len() > logs.len() {
@@ -333,27 +404,54 @@ fn find_earlier(
         return Ok(EarlierStore::Other);
     }
 
-    let mut last_log = Checksum::default();
-    let mut is_resumable = true;
+    let stored = StoredLogs::new(out, sources.clone());
+    let (mut last_has_grown, mut last_log) = (false, Checksum::default());
+    let (mut is_resumable, mut has_same_files) = (true, true);
     for (at, (source, log)) in sources.iter().zip(logs).enumerate() {
+        if stored.unchanged(at, log).is_some() {
+            continue;
+        }
+        has_same_files = false;
         let is_last = at + 1 == sources.len();
         let compared = compare(source, log, is_last)?;
         if compared.continuation == Continuation::Differs {
             ensure_not_rotated(out, source, logs)?;
             return Ok(EarlierStore::Other);
         }
-        is_resumable &= compared.continuation == Continuation::Follows;
+        is_resumable &= compared.continuation != Continuation::NotResumable;
+        last_has_grown = compared.continuation == Continuation::Follows;
         last_log = compared.begun;
     }
     if !is_resumable {
         return Ok(EarlierStore::NotResumable);
     }
 
-    ensure_same_salt(out, &store, logs, salt)?;
-    Ok(EarlierStore::Beginning(Box::new(StoreBeginning {
-        store,
+    let has_more = logs.len() > sources.len() || last_has_grown;
+    if has_more {
+        ensure_same_salt(out, &summary, salt)?;
+    }
+    check_shards(out, &summary)?;
+    let has_same_names =
+        (sources.iter().zip(logs)).all(|(source, log)| source.name == log_name(log));
+    let found = Box::new(StoreBeginning {
+        dir: out.to_owned(),
+        summary,
+        last_has_grown,
         last_log,
-    })))
+        has_same_files,
+    });
+    Ok(match has_more || !has_same_names {
+        true => EarlierStore::Beginning(found),
+        false => EarlierStore::Whole(found),
+    })
+}
+
+/// Checks the beginnings of all shards of the store in `out`. Those that are kept are not read.
+fn check_shards(out: &Path, summary: &StoreSummary) -> Result<()> {
+    for listed in &summary.shards {
+        Shard::open(&manifest::listed_path(out, &listed.file)?, EVENTS_FORMAT)?;
+    }
+    Ok(())
 }
 
 /// Returns true if the header of the log's generation did not name its access point.
@@ -373,6 +471,8 @@ struct ComparedLog {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Continuation {
+    /// The log is unchanged.
+    Same,
     /// The beginning is unchanged, and the rest can be read.
     Follows,
     /// The beginning is unchanged, but the log has no resume point.
@@ -395,7 +495,7 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
     whole.read(file.take(source.bytes.saturating_sub(offset)))?;
 
     let follows = match &source.resume {
-        _ if !has_grown(log, source)? => Continuation::Follows,
+        _ if fs_err::metadata(log)?.len() <= source.bytes => Continuation::Same,
         Some(resume) if is_last && eventlog::can_read_on(log, resume).map_err(explain)? => {
             Continuation::Follows
         }
@@ -413,20 +513,10 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
     })
 }
 
-/// Fails if `logs` have content to add to `store`, in `out`, and its owners were hashed with
-/// another salt.
-fn ensure_same_salt(
-    out: &Path,
-    store: &EventStore,
-    logs: &[PathBuf],
-    salt: &OwnerSalt,
-) -> Result<()> {
-    let sources = &store.summary.sources;
-    let last = sources.last().zip(logs.get(sources.len().wrapping_sub(1)));
-    let has_more = logs.len() > sources.len()
-        || last.map_or(Ok(true), |(source, log)| has_grown(log, source))?;
+/// Fails if the owners in the store in `out` were hashed with another salt.
+fn ensure_same_salt(out: &Path, summary: &StoreSummary, salt: &OwnerSalt) -> Result<()> {
     ensure!(
-        !has_more || store.summary.owner_salt_digest == salt::digest(salt.text()),
+        summary.owner_salt_digest == salt::digest(salt.text()),
         hinted(
             format!(
                 "cannot append to `{}`, whose owners are hashed with another salt",
@@ -465,10 +555,6 @@ fn ensure_not_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Resul
     Ok(())
 }
 
-fn has_grown(log: &Path, source: &SourceLog) -> Result<bool> {
-    Ok(fs_err::metadata(log)?.len() > source.bytes)
-}
-
 impl StoreBeginning {
     /// Reads into `builder` the content of `logs` that the store does not hold.
     fn read_on(
@@ -478,28 +564,27 @@ impl StoreBeginning {
         builder: &mut EventStoreBuilder,
         listener: &IngestListener<'_>,
     ) -> Result<Vec<SourceLog>> {
-        let mut sources = self.store.summary.sources.clone();
+        let mut sources = self.summary.sources.clone();
         let (known, new) = logs.split_at(sources.len());
-        let grown = match sources.last().zip(known.last()) {
-            Some((source, log)) => has_grown(log, source)?,
-            None => false,
-        };
-        if let (Some(earlier), Some(log)) =
-            (builder.continue_from(&self.store, grown)?, known.last())
-        {
-            if let Some(resume) = &earlier.resume {
-                (listener.on_step)(IngestStep::ReadOn {
-                    log,
-                    offset: resume.offset,
-                });
-                let sink = &mut |batch: EventBatch<'_>| builder.add_batch(&batch);
-                let begun = self.last_log.clone();
-                let read = resume_log(log, options, resume, begun, sink)?;
-                let name = log_name(log);
-                let source = builder.end_log(&name, &read.xxh3, read.summary, Some(&earlier));
-                sources.pop();
-                sources.push(source);
-            }
+        for (source, log) in sources.iter_mut().zip(known) {
+            source.name = log_name(log);
+        }
+
+        let grown = builder.continue_from(&self.dir, &self.summary, self.last_has_grown);
+        builder.rename_logs(known.iter().map(|log| log_name(log)));
+        let resume = grown.as_ref().and_then(|earlier| earlier.resume.as_ref());
+        if let (Some(resume), Some(log)) = (resume, known.last()) {
+            (listener.on_step)(IngestStep::ReadOn {
+                log,
+                offset: resume.offset,
+            });
+            let sink = &mut |batch: EventBatch<'_>| builder.add_batch(&batch);
+            let begun = self.last_log.clone();
+            let read = resume_log(log, options, resume, begun, sink)?;
+            let name = log_name(log);
+            let source = builder.end_log(&name, &read.xxh3, read.summary, grown.as_ref());
+            sources.pop();
+            sources.push(source);
         } else if new.is_empty() {
             (listener.on_step)(IngestStep::NothingNew);
         }

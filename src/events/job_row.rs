@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU16;
 
+use serde::{Deserialize, Serialize};
+
 use htcondor_eventlog::{
     ABORTED, EXECUTE, EventFacts, HELD, InputFile, JobEvent, RELEASED, ResourceRequest, SUBMIT,
     SubmissionNames, TERMINATED,
@@ -12,7 +14,9 @@ use htcondor_eventlog::{
 const SAME_TIME_MS: i64 = 1000;
 
 /// The id of a job in a log. An id may be used for another job after a job queue was wiped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 pub(super) struct JobId {
     /// Index of the access point.
     pub(super) ap: u32,
@@ -282,6 +286,22 @@ impl SameIdRows {
                 JobRow::Ad(AdPart::Input(input)) => self.inputs.push(*input),
             }
         }
+    }
+
+    /// Returns the id of the rows; `None` if there are none.
+    pub(super) fn id(&self) -> Option<JobId> {
+        let event = self.events.first().map(|row| row.id);
+        let ad = || self.ads.first().map(|row| row.id);
+        event
+            .or_else(ad)
+            .or_else(|| self.inputs.first().map(|row| row.id))
+    }
+
+    /// Adds the rows `earlier` of the same id before all others.
+    pub(super) fn prepend(&mut self, earlier: SameIdRows) {
+        self.events.splice(0..0, earlier.events);
+        self.ads.splice(0..0, earlier.ads);
+        self.inputs.splice(0..0, earlier.inputs);
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,6 +1,7 @@
 //! Stores the events of many logs in shards: columns sorted so that a job's history is one slice.
 
 mod access_points;
+mod earlier_shards;
 mod fact_tables;
 mod format;
 mod ingest;
@@ -8,6 +9,7 @@ mod input_table;
 mod job_history;
 mod job_row;
 mod later_events;
+mod log_files;
 mod log_gaps;
 mod near_events;
 mod read_log;
@@ -15,6 +17,7 @@ mod row_sorter;
 mod salted_names;
 mod same_id_jobs;
 mod shard_columns;
+mod shard_sequence;
 mod sort_runs;
 mod store;
 mod store_builder;

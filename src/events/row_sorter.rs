@@ -1,4 +1,4 @@
-//! Sorts rows by job and time, in memory or with sorted runs on disk if they do not fit.
+//! Sorts rows by job, in memory or with sorted runs on disk if they do not fit.
 
 use std::path::{Path, PathBuf};
 
@@ -81,8 +81,8 @@ impl RowSorter {
         Ok(())
     }
 
-    /// Calls `each` with the rows of every id, sorted by time and then by order of pushing. Rows of
-    /// one stretch of a log stay in the order of pushing. Removes the runs.
+    /// Calls `each` with the rows of every id, sorted by id. The rows of one id are in the order of
+    /// pushing. Removes the runs.
     pub(super) fn for_each_id(
         mut self,
         mut each: impl FnMut(&mut SameIdRows) -> Result<()>,
@@ -91,7 +91,6 @@ impl RowSorter {
             let mut same_id = SameIdRows::default();
             for rows in group_by_id(&self.rows, self.differing_bits, &mut self.order)? {
                 same_id.replace_with(rows);
-                same_id.sort_by_time();
                 each(&mut same_id)?;
             }
             return Ok(());
@@ -101,10 +100,7 @@ impl RowSorter {
         // Free the memory, which the merge needs.
         self.rows = Vec::new();
         self.order = Vec::new();
-        sort_runs::merge(&self.runs, |same_id| {
-            same_id.sort_by_time();
-            each(same_id)
-        })?;
+        sort_runs::merge(&self.runs, each)?;
 
         for path in &self.runs {
             fs_err::remove_file(path)?;
@@ -249,7 +245,6 @@ mod tests {
             for job in in_order.chunk_by(|a, b| a.id() == b.id()) {
                 let mut same_id = SameIdRows::default();
                 same_id.replace_with(job.iter());
-                same_id.sort_by_time();
                 expected.push(same_id);
             }
             prop_assert_eq!(&sorted(&rows, usize::MAX), &expected);

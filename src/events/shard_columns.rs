@@ -12,11 +12,6 @@ use htcondor_eventlog::{InputFile, ResourceRequest, SUBMIT, SubmissionNames};
 use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
 
-/// Events per shard. A shard is closed after the job that fills it, so histories are never split.
-/// Larger shards would touch more memory for the first time, which costs more than parsing their
-/// content.
-const SHARD_EVENTS: usize = 1 << 18;
-
 /// Name of the column with the index of each job's first event and the end of the last job: `[J +
 /// 1]`.
 const EVENT_BOUNDS: &str = "bounds";
@@ -64,9 +59,8 @@ pub(super) struct ShardColumns {
 }
 
 impl ShardColumns {
-    /// Reserves memory for `events` events, but not for more than one shard.
+    /// Reserves memory for `events` events.
     pub(super) fn with_capacity(events: usize) -> ShardColumns {
-        let events = events.min(SHARD_EVENTS + SHARD_EVENTS / 64);
         ShardColumns {
             events: EventColumns::with_capacity(events),
             facts: FactColumns::default(),
@@ -122,14 +116,21 @@ impl ShardColumns {
         self.event_bounds.len() - 1
     }
 
+    /// Returns the id of the last job; `None` without jobs.
+    pub(super) fn last_job(&self) -> Option<JobId> {
+        let JobColumns {
+            ap, cluster, proc, ..
+        } = &self.jobs;
+        Some(JobId {
+            ap: *ap.last()?,
+            cluster: *cluster.last()?,
+            proc: *proc.last()?,
+        })
+    }
+
     /// The number of events.
     pub(super) fn event_count(&self) -> usize {
         self.event_bounds[self.event_bounds.len() - 1] as usize
-    }
-
-    /// Returns true if the events fill a shard.
-    pub(super) fn is_full(&self) -> bool {
-        self.event_count() >= SHARD_EVENTS
     }
 
     /// Returns the layout of the shard.
@@ -164,6 +165,8 @@ pub(super) struct ShardCounts {
     pub(super) events: usize,
     /// Number of access points of the whole store.
     pub(super) access_points: usize,
+    /// Id of the last job; `None` without jobs.
+    pub(super) last_job: Option<JobId>,
 }
 
 /// The columns of a shard, to read.
@@ -197,7 +200,13 @@ impl<'a> ShardSlices<'a> {
         self.facts.check()?;
         self.inputs.check()?;
         self.check_times()?;
-        self.check_ids(listed.access_points)
+        self.check_ids(listed.access_points)?;
+        let last_job = self.job_count().checked_sub(1).map(|at| self.id(at));
+        ensure!(
+            last_job == listed.last_job,
+            "its last job is another one than listed"
+        );
+        Ok(())
     }
 
     fn check_lengths(&self, listed: ShardCounts) -> Result<()> {
@@ -250,6 +259,16 @@ impl<'a> ShardSlices<'a> {
 
     pub(super) fn job_count(&self) -> usize {
         self.event_bounds.len() - 1
+    }
+
+    /// Returns the id of job `at` of this shard.
+    #[inline]
+    pub(super) fn id(&self, at: usize) -> JobId {
+        JobId {
+            ap: self.jobs.ap[at],
+            cluster: self.jobs.cluster[at],
+            proc: self.jobs.proc[at],
+        }
     }
 
     /// Returns the index of the first event of job `at` of this shard.

@@ -10,10 +10,11 @@ use anyhow::{Context as _, Result, ensure};
 use super::format::EVENTS_FORMAT;
 use super::job_history::{JobHistory, StoredJob};
 use super::shard_columns::{ShardColumns, ShardCounts, ShardSlices};
+use super::shard_sequence::{KeptShard, NextShard, TakeShard};
 use super::store_summary::{ListedEventShard, LogGap, StoreSummary};
 use htcondor_eventlog::{HELD, InputFile};
 use poolcast_base::error::hinted;
-use poolcast_base::files::StagedDirectory;
+use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::parallel::{map_items, map_ranges};
 use poolcast_base::shard::Shard;
@@ -23,12 +24,13 @@ const JOBS_PER_TASK: usize = 4096;
 
 impl ListedEventShard {
     /// Opens and checks the shard in `dir`. `access_points` is their number in the whole store.
-    fn open(&self, dir: &Path, access_points: usize) -> Result<Shard> {
+    pub(super) fn open(&self, dir: &Path, access_points: usize) -> Result<Shard> {
         let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS_FORMAT)?;
         let listed = ShardCounts {
             jobs: self.jobs,
             events: self.events,
             access_points,
+            last_job: self.last_job,
         };
         let checked = ShardSlices::from_shard(&shard).and_then(|slices| slices.check(listed));
         checked.with_context(|| {
@@ -41,8 +43,11 @@ impl ListedEventShard {
     }
 }
 
-/// Takes a full shard, and leaves an empty one in its place.
-pub(super) type TakeShard<'a> = dyn FnMut(&mut ShardColumns) -> Result<()> + 'a;
+/// A shard on its way to the disk.
+enum ShardToStore {
+    New(ShardColumns),
+    Kept(KeptShard),
+}
 
 /// Writes a store to disk: shards first, the manifest last.
 #[derive(Debug)]
@@ -59,7 +64,7 @@ impl StoreWriter {
         }
     }
 
-    /// Writes the shards that `make` passes on, each while the next one is made, because writing
+    /// Stores the shards that `make` passes on, each while the next one is made, because writing
     /// mostly waits for the disk. The memory of written shards is reused.
     pub(super) fn write_shards<T>(
         &mut self,
@@ -67,29 +72,39 @@ impl StoreWriter {
     ) -> Result<T> {
         std::thread::scope(|scope| {
             // The channel has no buffer, so memory holds at most two shards.
-            let (full, to_write) = sync_channel::<ShardColumns>(0);
+            let (next, to_store) = sync_channel::<ShardToStore>(0);
             let (written, spare) = channel();
-            let writing = scope.spawn(move || -> Result<()> {
-                for mut columns in to_write {
-                    self.write_shard(&columns)?;
-                    columns.clear();
-                    // Ignore the error: after the last shard, no receiver waits for its memory.
-                    let _ = written.send(columns);
+            let storing = scope.spawn(move || -> Result<()> {
+                for shard in to_store {
+                    match shard {
+                        ShardToStore::New(mut columns) => {
+                            self.write_shard(&columns)?;
+                            columns.clear();
+                            // Ignore the error: after the last shard, no receiver waits for its
+                            // memory.
+                            let _ = written.send(columns);
+                        }
+                        ShardToStore::Kept(kept) => self.keep_shard(kept)?,
+                    }
                 }
                 Ok(())
             });
 
-            let made = make(&mut |columns| {
-                let next = ShardColumns::with_capacity(columns.event_count());
-                let sent = full.send(std::mem::replace(columns, next));
-                sent.ok().context("cannot write a shard")?;
+            let send = |shard| next.send(shard).ok().context("cannot store a shard");
+            let made = make(&mut |shard| {
+                let columns = match shard {
+                    NextShard::New(columns) => columns,
+                    NextShard::Kept(kept) => return send(ShardToStore::Kept(kept)),
+                };
+                let empty = ShardColumns::with_capacity(columns.event_count());
+                send(ShardToStore::New(std::mem::replace(columns, empty)))?;
                 if let Ok(memory) = spare.try_recv() {
                     *columns = memory;
                 }
                 Ok(())
             });
-            drop(full);
-            writing
+            drop(next);
+            storing
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             made
@@ -97,16 +112,32 @@ impl StoreWriter {
     }
 
     fn write_shard(&mut self, columns: &ShardColumns) -> Result<()> {
-        let file = format!("events-{:05}.safetensors", self.shards.len());
+        let file = self.next_file();
         let layout = columns.layout()?;
         layout.write(&self.staging.path().join(&file))?;
         self.shards.push(ListedEventShard {
             file,
             jobs: columns.job_count(),
             events: columns.event_count(),
+            last_job: columns.last_job(),
             xxh3: Checksum::of(layout.parts()),
         });
         Ok(())
+    }
+
+    /// Adds a shard of an earlier store under its new number.
+    fn keep_shard(&mut self, kept: KeptShard) -> Result<()> {
+        let file = self.next_file();
+        files::link_or_copy(&kept.path, &self.staging.path().join(&file))?;
+        self.shards.push(ListedEventShard {
+            file,
+            ..kept.listed
+        });
+        Ok(())
+    }
+
+    fn next_file(&self) -> String {
+        format!("events-{:05}.safetensors", self.shards.len())
     }
 
     pub(super) fn commit(self, key: &str, summary: &mut StoreSummary) -> Result<()> {

@@ -1,19 +1,19 @@
-//! Builds a store from the events of many logs: groups the events by job, separates jobs that
-//! reused a cluster id, and drops duplicates.
+//! Builds a store from the events of many logs: groups the events by job, and adds them to those of
+//! an earlier store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use super::access_points::AccessPoints;
+use super::earlier_shards::EarlierShards;
 use super::format::EVENTS_FORMAT;
 use super::job_row::{AdPart, AdRow, EventRow, InputRow, JobId, JobRow, LogStretch};
 use super::log_gaps::find_gaps;
 use super::row_sorter::RowSorter;
 use super::salted_names::SaltedNames;
-use super::same_id_jobs::{drop_duplicates, split_at_submissions, submit_time_ms};
-use super::shard_columns::ShardColumns;
-use super::store::{EventStore, StoreWriter, TakeShard};
+use super::shard_sequence::{NextShard, SHARD_SIZES, ShardSequence, ShardSizes, TakeShard};
+use super::store::{EventStore, StoreWriter};
 use super::store_summary::{SourceLog, StoreSummary};
 use htcondor_eventlog::{
     EventBatch, InputFile, JobEvent, LogGeneration, LogSummary, first_positions,
@@ -26,6 +26,9 @@ use poolcast_base::shard::Shard;
 pub struct EventStoreBuilder {
     salted_names: SaltedNames,
     rows: RowSorter,
+    sizes: ShardSizes,
+    /// The content of an earlier store that is not repeated in `rows`.
+    earlier: EarlierShards,
     /// The access points, which the summary gets at the end.
     aps: AccessPoints,
     summary: StoreSummary,
@@ -46,6 +49,8 @@ impl EventStoreBuilder {
         EventStoreBuilder {
             salted_names: SaltedNames::new(salt),
             rows: RowSorter::new(dir),
+            sizes: SHARD_SIZES,
+            earlier: EarlierShards::default(),
             aps: AccessPoints::default(),
             summary: StoreSummary {
                 options_key: options_key.to_owned(),
@@ -118,28 +123,30 @@ impl EventStoreBuilder {
         self.rows.push(JobRow::Ad(AdPart::Input(row)))
     }
 
-    /// Starts from all content of `store`. If its last log has grown, rolls that log back to its
-    /// resume point and returns it. The caller must add the rest of that log next, and end it.
+    /// Starts from all content of the store in `dir`, whose manifest is `store`. If its last log has
+    /// grown, rolls that log back to its resume point and returns it. The caller must add the rest
+    /// of that log next, and end it.
     pub fn continue_from(
         &mut self,
-        store: &EventStore,
+        dir: &Path,
+        store: &StoreSummary,
         last_has_grown: bool,
-    ) -> Result<Option<SourceLog>> {
+    ) -> Option<SourceLog> {
         self.summary = StoreSummary {
             jobs: 0,
             gaps: Vec::new(),
             shards: Vec::new(),
-            ..store.summary.clone()
+            ..store.clone()
         };
-        self.aps = AccessPoints::new(&store.summary.aps);
-        self.add_stored_jobs(store, last_has_grown)?;
+        self.aps = AccessPoints::new(&store.aps);
+        self.earlier = EarlierShards::new(dir, store, last_has_grown);
+        self.first_stretch = 1;
+        self.last_stretch = 1;
 
         if !last_has_grown {
-            return Ok(None);
+            return None;
         }
-        let Some(source) = self.summary.sources.pop() else {
-            return Ok(None);
-        };
+        let source = self.summary.sources.pop()?;
         // The anomalies after the last whole record will be found again.
         for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
             if let Some(count) = self.summary.anomalies.get_mut(anomaly) {
@@ -147,47 +154,14 @@ impl EventStoreBuilder {
             }
         }
         self.summary.anomalies.retain(|_, count| *count > 0);
-        Ok(Some(source))
+        Some(source)
     }
 
-    fn add_stored_jobs(&mut self, store: &EventStore, last_has_grown: bool) -> Result<()> {
-        // A store does not record the log of an event. Events after the ends of all other logs
-        // belong to the last log, which continues in order. They get stretch 1, which the rest of
-        // that log continues. All other events get stretch 0.
-        let other_sources = store.summary.sources.iter().rev().skip(1);
-        let others_end_ms = other_sources
-            .filter_map(|source| source.end_ms)
-            .max()
-            .unwrap_or(i64::MIN);
-        self.first_stretch = 1;
-        self.last_stretch = 1;
-
-        let jobs = store.jobs();
-        for (index, job) in jobs.iter().enumerate() {
-            let has_ad = job.owner != 0 || job.global_submit_s != 0;
-            if has_ad {
-                let id = JobId {
-                    ap: job.ap,
-                    cluster: job.cluster,
-                    proc: job.proc,
-                };
-                let submit_ms = job.global_submit_s * 1000;
-                let row = AdRow::new(id, submit_ms, job.owner, job.request, job.names);
-                self.rows.push(JobRow::Ad(AdPart::Main(row)))?;
-                for input in jobs.inputs(index) {
-                    self.add_input(id, submit_ms, input)?;
-                }
-            }
-
-            for at in 0..job.history.number.len() {
-                let event = job.event(at);
-                let is_of_last = last_has_grown && event.time_ms > others_end_ms;
-                let stretch = LogStretch::numbered(u32::from(is_of_last));
-                let row = EventRow::new(job.ap, stretch, &event);
-                self.rows.push(JobRow::Event(row))?;
-            }
+    /// Gives the logs of the earlier store the `names` that they have now.
+    pub(super) fn rename_logs(&mut self, names: impl IntoIterator<Item = String>) {
+        for (source, name) in self.summary.sources.iter_mut().zip(names) {
+            source.name = name;
         }
-        Ok(())
     }
 
     /// Ends a log whose events were added. `name` and `xxh3` are the name and the checksum of its
@@ -249,19 +223,22 @@ impl EventStoreBuilder {
     /// Builds the store in memory.
     pub fn into_store(self) -> Result<EventStore> {
         let mut shards = Vec::new();
-        let summary = self.for_each_shard(&mut |columns| {
-            shards.push(Shard::from_bytes(
-                &columns.layout()?.bytes(),
-                EVENTS_FORMAT,
-            )?);
-            columns.clear();
+        let summary = self.for_each_shard(&mut |next| {
+            match next {
+                NextShard::New(columns) => {
+                    let bytes = columns.layout()?.bytes();
+                    shards.push(Shard::from_bytes(&bytes, EVENTS_FORMAT)?);
+                    columns.clear();
+                }
+                NextShard::Kept(kept) => shards.push(Shard::open(&kept.path, EVENTS_FORMAT)?),
+            }
             Ok(())
         })?;
         EventStore::in_memory(shards, summary)
     }
 
-    /// Groups the rows by job. Calls `take_shard` with the columns whenever a shard is full, and at
-    /// the end.
+    /// Groups the rows by job, and merges them with the earlier store. Calls `take_shard` with each
+    /// shard.
     fn for_each_shard(mut self, take_shard: &mut TakeShard<'_>) -> Result<StoreSummary> {
         let gaps = find_gaps(&self.summary.sources, &mut self.aps);
         let sources = &self.summary.sources;
@@ -278,80 +255,28 @@ impl EventStoreBuilder {
             summary.forget_gaps_after(until_ms)?;
         }
 
-        let mut columns = ShardColumns::with_capacity(self.rows.min_row_count());
+        let mut shards = ShardSequence::new(self.sizes, self.rows.min_row_count(), take_shard);
+        let mut earlier = self.earlier;
         self.rows.for_each_id(|same_id| {
-            summary.doubles += drop_duplicates(&mut same_id.events);
-            let ads = SameIdAds::new(&same_id.ads);
-            for job in split_at_submissions(&same_id.events) {
-                summary.jobs += 1;
-                let submit_ms = submit_time_ms(job);
-                let ad = ads.of_job(submit_ms);
-                let inputs = inputs_of(&same_id.inputs, ad);
-                columns.push_job(job, submit_ms, ad, inputs);
-            }
-
-            if columns.is_full() {
-                take_shard(&mut columns)?;
-            }
-            Ok(())
+            earlier.add_jobs_before(same_id.id(), &mut shards)?;
+            earlier.prepend_rows(same_id)?;
+            shards.push(same_id)
         })?;
+        earlier.add_jobs_before(None, &mut shards)?;
 
-        take_shard(&mut columns)?;
+        let counts = shards.finish()?;
+        summary.jobs = counts.jobs;
+        summary.doubles += counts.doubles;
         Ok(summary)
-    }
-}
-
-/// Returns the sorted `inputs` of an id that `ad` names.
-fn inputs_of<'a>(inputs: &'a [InputRow], ad: Option<&AdRow>) -> &'a [InputRow] {
-    let Some(submit_ms) = ad.map(|ad| ad.submit_ms) else {
-        return &[];
-    };
-    let begin = inputs.partition_point(|input| input.submit_ms < submit_ms);
-    let end = inputs.partition_point(|input| input.submit_ms <= submit_ms);
-    &inputs[begin..end]
-}
-
-/// The ads of one id, sorted by the submission times that they state.
-struct SameIdAds<'a> {
-    ads: &'a [AdRow],
-    has_one_owner: bool,
-}
-
-impl SameIdAds<'_> {
-    fn new(ads: &[AdRow]) -> SameIdAds<'_> {
-        let is_of_first = |ad: &AdRow| ad.owner == ads[0].owner;
-        SameIdAds {
-            ads,
-            has_one_owner: ads.iter().all(is_of_first),
-        }
-    }
-
-    /// Returns the ad of the job submitted at `submit_ms`. Ads without a time apply to any job of
-    /// that id, if they agree on the owner.
-    fn of_job(&self, submit_ms: i64) -> Option<&AdRow> {
-        let nearest = self.nearest(submit_ms)?;
-        let is_sure = nearest.submit_ms != 0 || self.has_one_owner;
-        is_sure.then_some(nearest)
-    }
-
-    /// Returns the first of the ads whose time is closest to `submit_ms`.
-    fn nearest(&self, submit_ms: i64) -> Option<&AdRow> {
-        let first_from = |time_ms: i64| (self.ads).partition_point(|ad| ad.submit_ms < time_ms);
-        let after = first_from(submit_ms);
-        let before = after
-            .checked_sub(1)
-            .map(|last| &self.ads[first_from(self.ads[last].submit_ms)]);
-
-        let candidates = before.into_iter().chain(self.ads.get(after));
-        candidates.min_by_key(|ad| ad.submit_ms.abs_diff(submit_ms))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::store_summary::LogGap;
+    use super::super::store_summary::{ListedEventShard, LogGap};
     use super::*;
     use htcondor_eventlog::{JobAd, ResourceRequest, SubmissionNames};
+    use proptest::prelude::*;
 
     /// Returns a store in memory of events, all from one log, as cluster, time in ms and number.
     fn store(events: &[(i32, i64, u16)]) -> EventStore {
@@ -571,31 +496,6 @@ mod tests {
     }
 
     #[test]
-    fn ads_without_a_time_apply_if_owners_agree() {
-        let id = JobId::default();
-        let ad = |submit_ms, owner| {
-            AdRow::new(
-                id,
-                submit_ms,
-                owner,
-                ResourceRequest::default(),
-                SubmissionNames::default(),
-            )
-        };
-        let owner = |ads: &[AdRow]| SameIdAds::new(ads).of_job(9000).map(|ad| ad.owner);
-        assert_eq!(owner(&[ad(0, 7), ad(0, 7)]), Some(7));
-        assert_eq!(owner(&[ad(0, 7), ad(0, 8)]), None);
-        assert_eq!(owner(&[ad(0, 7), ad(9000, 8)]), Some(8));
-        assert_eq!(owner(&[]), None);
-        assert_eq!(
-            owner(&[ad(8000, 1), ad(8000, 2), ad(10_000, 3)]),
-            Some(1),
-            "the first of the nearest"
-        );
-        assert_eq!(owner(&[ad(i64::MIN, 1), ad(i64::MAX, 2)]), Some(2));
-    }
-
-    #[test]
     fn missing_generations_and_ends_are_gaps() {
         let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
             let mut builder = EventStoreBuilder::new("", "", None);
@@ -722,9 +622,11 @@ mod tests {
             })
             .expect("added");
         end(&mut builder, 5, 20);
-        let store = builder.into_store().expect("built");
+        let dir = tempfile::tempdir().expect("a directory");
+        let earlier = dir.path().join("earlier");
+        let summary = write(builder, &earlier);
         let mut on = EventStoreBuilder::new("", "", None);
-        assert_eq!(on.continue_from(&store, false).expect("begun"), None);
+        assert_eq!(on.continue_from(&earlier, &summary, false), None);
         for builder in [&mut whole, &mut on] {
             builder
                 .add_batch(&EventBatch {
@@ -761,5 +663,116 @@ mod tests {
             (on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner),
             (3, 1, SaltedNames::new("").owner_hash("ada"))
         );
+    }
+    fn write(builder: EventStoreBuilder, dir: &Path) -> StoreSummary {
+        let staging = StagedDirectory::new(dir, false).expect("staged");
+        builder.write_store(staging, "key").expect("written")
+    }
+
+    /// Small shards, so that a test has many.
+    const SMALL: ShardSizes = ShardSizes {
+        min_events: 30,
+        max_events: 90,
+        ids_per_end: 4,
+    };
+
+    /// Returns a builder of a store in small shards that continues `earlier`, a directory and its
+    /// manifest, with a log of each of `logs`: cluster and second of each event.
+    fn small(earlier: Option<(&Path, &StoreSummary)>, logs: &[&[(i32, i64)]]) -> EventStoreBuilder {
+        let mut builder = EventStoreBuilder::new("", "", None);
+        builder.sizes = SMALL;
+        if let Some((dir, summary)) = earlier {
+            builder.continue_from(dir, summary, false);
+        }
+        for log in logs {
+            let event = |&(cluster, s)| JobEvent {
+                cluster,
+                time_ms: 1000 * s,
+                number: 6,
+                ..JobEvent::default()
+            };
+            let events: Vec<JobEvent> = log.iter().map(event).collect();
+            let batch = EventBatch {
+                ap: "ap",
+                events: &events,
+                ads: &[],
+                hold_texts: &[],
+                stretch: 0,
+            };
+            builder.add_batch(&batch).expect("added");
+            builder.end_log("log", "", LogSummary::default(), None);
+        }
+        builder
+    }
+
+    /// Identities of the files of shards, and what is in them.
+    fn shards(dir: &Path, summary: &StoreSummary) -> Vec<(String, u64, std::time::SystemTime)> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = |listed: &ListedEventShard| {
+            let file = fs_err::metadata(dir.join(&listed.file)).expect("there");
+            let written = file.modified().expect("a time");
+            (listed.xxh3.clone(), file.ino(), written)
+        };
+        summary.shards.iter().map(found).collect()
+    }
+
+    fn bytes(dir: &Path) -> std::collections::BTreeMap<std::ffi::OsString, Vec<u8>> {
+        let entries = fs_err::read_dir(dir).expect("listed");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let read = |path: PathBuf| (path.file_name().map(Into::into), fs_err::read(&path));
+        let named = paths.map(read);
+        named
+            .map(|(name, bytes)| (name.expect("a name"), bytes.expect("read")))
+            .collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn equal_shards_of_an_earlier_store_are_kept(
+            first in proptest::collection::vec((0..400i32, 0..500i64), 0..1500),
+            second in proptest::collection::vec((0..500i32, 0..900i64), 0..8),
+        ) {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = |name: &str| dir.path().join(name);
+            let earlier = write(small(None, &[&first]), &path("earlier"));
+            let before = shards(&path("earlier"), &earlier);
+
+            let continued = small(Some((&path("earlier"), &earlier)), &[&second]);
+            let continued = write(continued, &path("continued"));
+            write(small(None, &[&first, &second]), &path("anew"));
+            prop_assert_eq!(bytes(&path("continued")), bytes(&path("anew")));
+
+            let after = shards(&path("continued"), &continued);
+            let (_last, closed) = before.split_last().expect("a shard");
+            for (at, shard) in closed.iter().enumerate() {
+                let same = after.iter().find(|other| other.0 == shard.0);
+                prop_assert!(same.is_none_or(|same| same == shard), "shard {}", at);
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_of_an_old_job_changes_one_shard() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| dir.path().join(name);
+        let log: Vec<(i32, i64)> = (0..4000).map(|at| (at / 4, i64::from(at))).collect();
+        let earlier = write(small(None, &[&log]), &path("earlier"));
+        let before = shards(&path("earlier"), &earlier);
+        assert!(before.len() > 60, "{}", before.len());
+
+        let new = [(300, 5000), (1000, 5000)];
+        let continued = small(Some((&path("earlier"), &earlier)), &[&new]);
+        let continued = write(continued, &path("continued"));
+        let after = shards(&path("continued"), &continued);
+        let changed = before.iter().filter(|shard| !after.contains(shard));
+        assert_eq!(
+            changed.count(),
+            2,
+            "the shard of the old job, and the last one"
+        );
+        write(small(None, &[&log, &new]), &path("anew"));
+        assert_eq!(bytes(&path("continued")), bytes(&path("anew")));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::job_row::JobId;
 use htcondor_eventlog::{
     AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ReasonTemplates, ResumePoint,
 };
@@ -197,6 +198,8 @@ pub(super) struct ListedEventShard {
     pub(super) file: String,
     pub(super) jobs: usize,
     pub(super) events: usize,
+    /// Id of the last job; `None` without jobs.
+    pub(super) last_job: Option<JobId>,
     /// Digest of the file.
     pub(super) xxh3: String,
 }

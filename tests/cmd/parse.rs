@@ -1,7 +1,10 @@
 //! Tests of `poolcast parse` on real and damaged logs.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
+use std::time::SystemTime;
 
 use crate::place::{LOG, LOG_TEXT, Outcome, Place, queue, repository_path};
 
@@ -515,6 +518,108 @@ fn grown_log_is_resumed_to_the_same_bytes_as_a_full_parse() {
         Some(2),
         "its beginning has changed: it is another log"
     );
+}
+
+/// Returns the inode and the time of the last write of each file of a store.
+fn identities(place: &Place, dir: &str) -> BTreeMap<String, (u64, SystemTime)> {
+    let entries = fs_err::read_dir(place.path(dir)).expect("listed");
+    let identity = |entry: fs_err::DirEntry| {
+        let found = entry.metadata().expect("there");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, (found.ino(), found.modified().expect("a time")))
+    };
+    entries
+        .map(|entry| identity(entry.expect("an entry")))
+        .filter(|(name, _)| name != "log-files.json")
+        .collect()
+}
+
+#[test]
+fn nothing_new_writes_no_store() {
+    let place = Place::new();
+    place.write("EventLog", SMALL);
+    let first = place.stdout("parse EventLog -o events");
+    let before = identities(&place, "events");
+    assert_eq!(before.len(), 2);
+    let again = place.run("parse EventLog -o events");
+    assert_eq!(again.stdout, first);
+    assert!(again.stderr.contains("nothing new in the logs"), "{again}");
+    assert_eq!(identities(&place, "events"), before);
+
+    // A copy is another file with the same content.
+    fs_err::copy(place.path("EventLog"), place.path("copy")).expect("copied");
+    fs_err::rename(place.path("copy"), place.path("EventLog")).expect("renamed");
+    place.stdout("parse EventLog -o events");
+    assert_eq!(identities(&place, "events"), before);
+
+    // Other content of the same size is another log, whatever its time says.
+    let written = fs_err::metadata(place.path("EventLog")).expect("there");
+    place.write("EventLog", SMALL.replace("01:54:00", "01:55:00"));
+    let file = fs_err::File::options()
+        .write(true)
+        .open(place.path("EventLog"));
+    let time = written.modified().expect("a time");
+    file.expect("opened")
+        .file()
+        .set_modified(time)
+        .expect("set");
+    assert_eq!(place.run("parse EventLog -o events").code, Some(2));
+    assert_eq!(identities(&place, "events"), before);
+}
+
+#[test]
+fn renamed_log_is_recognised_and_its_shards_are_kept() {
+    let place = Place::new();
+    place.write("EventLog", SMALL);
+    place.stdout("parse EventLog -o events");
+    let before = identities(&place, "events");
+    fs_err::rename(place.path("EventLog"), place.path("EventLog.2026")).expect("renamed");
+    let outcome = place.run("parse EventLog.2026 -o events");
+    assert!(outcome.stderr.contains("nothing new"), "{outcome}");
+    let shard = "events-00000.safetensors";
+    assert_eq!(identities(&place, "events")[shard], before[shard]);
+    place.stdout("parse EventLog.2026 -o anew");
+    assert_eq!(place.files("events"), place.files("anew"));
+}
+
+#[test]
+fn only_shards_that_growth_touches_are_written() {
+    let place = Place::new();
+    let job = |cluster: usize, number: u16, minute: usize, words: &str| {
+        let (hour, minute) = (minute / 60, minute % 60);
+        format!("{number:03} ({cluster}.0.0) 2026-11-21 {hour:02}:{minute:02}:00 {words}\n...\n")
+    };
+    let submit = "Job submitted from host: <10.0.0.1:9618>";
+    let mut text = String::new();
+    for cluster in 1..=60_000 {
+        text += &job(cluster, 0, cluster / 1000, submit);
+        for minute in 60..69 {
+            text += &job(cluster, 1, minute, "Job executing on host: <10.0.0.2:9618>");
+        }
+    }
+    place.write("EventLog", &text);
+    place.stdout("parse EventLog -o events");
+    let before = identities(&place, "events");
+    assert!(before.len() > 3, "{before:?}");
+
+    // A job of the first shard is held, and a job is new.
+    text += &job(7, 12, 90, "Job was held.\n\tx\n\tCode 12 Subcode 2");
+    text += &job(60_001, 0, 91, submit);
+    place.write("EventLog", &text);
+    place.stdout("parse EventLog -o events");
+    let after = identities(&place, "events");
+    let rewritten: Vec<&String> = after
+        .iter()
+        .filter(|(name, identity)| before.get(*name) != Some(identity))
+        .map(|(name, _)| name)
+        .collect();
+    let last = format!("events-{:05}.safetensors", after.len() - 2);
+    assert_eq!(
+        rewritten,
+        ["events-00000.safetensors", &last, "manifest.json"]
+    );
+    place.stdout("parse EventLog -o anew");
+    assert!(place.files("events") == place.files("anew"));
 }
 
 #[test]

@@ -194,10 +194,11 @@ fn command(dir: &Path, args: &str) -> Command {
     command
 }
 
-/// File with the times of the epochs of a training, which differ each time.
-const TIMES_FILE: &str = "times.jsonl";
+/// Files that are in no digest: the times of the epochs of a training, which differ each time, and
+/// the identities of the logs of a store, which are other files in each place.
+const UNCOMPARED_FILES: [&str; 2] = ["times.jsonl", "log-files.json"];
 
-/// Returns every file below `dir` with its bytes, except files of times.
+/// Returns every file below `dir` with its bytes, except those that are in no digest.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs_err::read_dir(dir)
@@ -205,7 +206,7 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .map(|entry| entry.expect("an entry"))
     {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name == TIMES_FILE {
+        if UNCOMPARED_FILES.contains(&&*name) {
             continue;
         }
         if entry.path().is_dir() {

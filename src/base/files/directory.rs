@@ -1,4 +1,4 @@
-//! Directories: checking free space, removing, and fsyncing.
+//! Directories: checking free space, linking files into them, removing, and fsyncing.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,16 @@ pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
         message,
         "free some space, or name a directory on another file system",
     )))
+}
+
+/// Gives the immutable file `from` the second name `to`, which must be free. Copies it if the file
+/// system has no hard links.
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+    if fs_err::hard_link(from, to).is_err() {
+        fs_err::copy(from, to)?;
+        fs_err::File::open(to)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Removes the existing ones of `paths`: files, and directories with all of their content.

@@ -218,7 +218,7 @@ pub fn prepare_events(
     // Bytes that are read from a pipe cannot be read again. A pipe is therefore read first, and its
     // key compared later.
     if !anew && !logs.iter().any(|log| eventlog::is_read_once(log)) {
-        let key = event_store_key(&identify_logs(&logs)?, &options)?;
+        let key = event_store_key(&identify_logs(&logs, &dir)?, &options)?;
         if manifest::finished_key(&dir, EVENTS_FORMAT).as_ref() == Some(&key) {
             EventStore::open(&dir)?;
             (listener.on_step)(PrepareStep::EventsFound);
@@ -230,7 +230,11 @@ pub fn prepare_events(
     if let Some(note) = &salt.note {
         (listener.on_step)(PrepareStep::SaltNote(note));
     }
-    let mut ingest = LogIngest::replacing(&logs, &options, &salt, &dir)?;
+    let mut ingest = if anew {
+        LogIngest::replacing(&logs, &options, &salt, &dir)?
+    } else {
+        LogIngest::updating(&logs, &options, &salt, &dir)?
+    };
     let sources = ingest.read(&IngestListener {
         on_bytes: Arc::clone(&listener.on_bytes),
         on_step: &|step| (listener.on_step)(PrepareStep::Ingest(step)),
