@@ -1,30 +1,36 @@
 //! Tests that reading the output of other programs, and files that others have written, takes work and
-//! memory in proportion to its size.
+//! memory in proportion to its size. So does the advice on jobs that are held at once.
 //!
 //! No clock is read. `cargo test` counts allocations, which are the same on every machine. A search
 //! that allocates nothing shows in instructions alone, which `ci/proof/growth` counts under valgrind,
 //! with the same tests.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Command;
 use std::sync::Arc;
 
+use htcondor_eventlog::ReadOptions;
 use parquet::data_type::{DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use poolcast_advice::JobQueue;
+use poolcast_advice::{AdviceModels, JobAdvice, JobQueue, ModelOrigin, advise};
 use poolcast_base::salt::OwnerSalt;
+use poolcast_events::{IngestListener, read_into_memory};
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_pipelines::FittedPipeline;
 use poolcast_provision::trace::read_accounting;
 use poolcast_slurm::live::{NodeListing, QueueListing};
+use poolcast_sweep::config::Config;
 use poolcast_tables::MetadataTable;
 use serde_json::{Value, json};
 
+// The names are none of keys of the configuration, which the advice reads.
 /// Environment variable that lets the tests count instructions instead of allocations.
-const COUNT_INSTRUCTIONS: &str = "POOLCAST_GROWTH_INSTRUCTIONS";
+const COUNT_INSTRUCTIONS: &str = "GROWTH_INSTRUCTIONS";
 
 /// Environment variable with the number of rows that a process reads whose instructions are counted.
-const ROWS: &str = "POOLCAST_GROWTH_ROWS";
+const ROWS: &str = "GROWTH_ROWS";
 
 /// Increase of each count that is allowed if there are four times as many rows. Counts are exact, and
 /// sorts and growing tables need little more than four times the work.
@@ -334,5 +340,109 @@ fn pipelines_are_read_in_linear_work_and_memory() {
             let path = std::path::Path::new("pipeline.json");
             FittedPipeline::from_bytes(bytes, path).expect("a pipeline")
         },
+    );
+}
+
+/// Second at which an outage holds all jobs, after 12:00.
+const OUTAGE_S: usize = 3 * 3600;
+
+/// Returns a stamp so many seconds after 12:00.
+fn stamp(s: usize) -> String {
+    let (minute, s) = (s / 60, s % 60);
+    format!(
+        "2026-11-21 {:02}:{:02}:{s:02}",
+        12 + minute / 60,
+        minute % 60
+    )
+}
+
+/// Writes the log of a server that fails. At one second it holds three of four of `rows` jobs, of
+/// five procs in each cluster. A third of them were held before, released and held again. The other
+/// jobs got past such a hold. `file` returns the file that a cluster reads.
+fn outage(rows: usize, file: fn(usize) -> String) -> Vec<u8> {
+    let mut records: Vec<(usize, String)> = Vec::new();
+    for row in 0..rows {
+        let (cluster, proc, begin) = (row / 5 + 1, row % 5, row % 60);
+        let mut add = |number: u16, s: usize, body: &str| {
+            let record = format!(
+                "{number:03} ({cluster}.{proc}.0) {} {body}\n...\n",
+                stamp(s)
+            );
+            records.push((s, record));
+        };
+        let url = format!("http://data.example.org/set/{}", file(cluster));
+        let held = format!(
+            "Job was held.\n\tTransfer input files failure at execution point slot1@node{}.example using protocol http. \
+             Details: {url}: server returned 503 Service Unavailable ( URL file = {url} )|\n\tCode 13 Subcode 256",
+            cluster % 90
+        );
+        let owner = format!("Owner = \"user{}\"", cluster % 7);
+        add(0, begin, "Job submitted from host: <10.0.0.1:9618>");
+        add(
+            28,
+            begin,
+            &format!("Job ad information event triggered.\n{owner}"),
+        );
+        if row % 4 < 2 {
+            let released = "Job was released.\n\tvia condor_release (by user x)";
+            add(12, 600 + begin, &held);
+            add(13, 1200 + begin, released);
+        }
+        if row % 4 == 0 {
+            let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
+            add(1, 1800 + begin, "Job executing on host: <10.0.0.2:9618>");
+            add(5, 3600 + begin, ended);
+        } else {
+            add(12, OUTAGE_S, &held);
+        }
+    }
+    records.sort_by_key(|(s, _)| *s);
+    let text: String = records.into_iter().map(|(_, record)| record).collect();
+    text.into_bytes()
+}
+
+/// Returns the advice on the jobs that the log `text` shows as held, without a model.
+fn advice(text: &[u8]) -> Vec<JobAdvice> {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(text).expect("written");
+    let listener = IngestListener {
+        on_bytes: Arc::new(|_| {}),
+        on_step: &|_| {},
+    };
+    let logs = [file.path().to_owned()];
+    let options = ReadOptions::default();
+    let store = read_into_memory(&logs, None, &options, &listener, &mut |_| {}).expect("read");
+    let config = Config::load_built_in(&BTreeMap::new()).expect("the defaults");
+    let asked_ms = store.summary.end_ms;
+    let answers = LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed);
+    let answers = answers.expect("learned");
+    assert!(answers.is_some(), "the log teaches something");
+    let models = AdviceModels {
+        trained: None,
+        answers: answers.as_ref(),
+        origin: &ModelOrigin::default(),
+    };
+    let all = advise(&store, models, &config.advice, None, None).expect("advice");
+    assert!(!all.is_empty());
+    all
+}
+
+#[test]
+fn jobs_held_for_one_server_are_judged_in_linear_time_and_memory() {
+    check_growth(
+        "jobs_held_for_one_server_are_judged_in_linear_time_and_memory",
+        800,
+        |rows| outage(rows, |cluster| format!("part{cluster}.tar")),
+        advice,
+    );
+}
+
+#[test]
+fn jobs_held_for_one_file_are_judged_in_linear_time_and_memory() {
+    check_growth(
+        "jobs_held_for_one_file_are_judged_in_linear_time_and_memory",
+        800,
+        |rows| outage(rows, |_| "all.tar".to_owned()),
+        advice,
     );
 }

@@ -159,9 +159,9 @@ impl AskedMoment {
         };
         let successes = successes_until(outcomes.len());
         let rate = shrunk_rate(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
-        let success_ms = last_decided_ms(outcomes, true);
-        let failure_ms = last_decided_ms(outcomes, false);
-        let other_hold_ms = held.iter().rev().find(|&&held_ms| held_ms != self.hold_ms);
+        let success_ms = known.last_decided_ms(true);
+        let failure_ms = known.last_decided_ms(false);
+        let other_hold_ms = known.last_other_hold_ms(self.hold_ms);
 
         let pass_ms = passes.last().map(|pass| pass.known_ms);
         let since_failure = passes.partition_point(|pass| {
@@ -181,12 +181,9 @@ impl AskedMoment {
             self.recent_rate(outcomes, rate),
             self.nearness(success_ms),
             self.nearness(failure_ms),
-            self.nearness(other_hold_ms.copied()),
+            self.nearness(other_hold_ms),
             self.nearness(pass_ms),
-            newer(
-                success_ms.max(pass_ms),
-                failure_ms.max(other_hold_ms.copied()),
-            ),
+            newer(success_ms.max(pass_ms), failure_ms.max(other_hold_ms)),
             count_share(passes.len() - since_failure),
             count_share(owner_count(&passes[since_failure..])),
             count_share(successes_since),
@@ -223,13 +220,6 @@ impl AskedMoment {
         let age_ms = (self.asked_ms - time_ms).max(0) as f64;
         (self.unit_ms / (self.unit_ms + age_ms)) as f32
     }
-}
-
-/// Returns when the last success, or else the last failure, of `outcomes` was decided.
-fn last_decided_ms(outcomes: &[DatedOutcome], is_success: bool) -> Option<i64> {
-    let mut last_first = outcomes.iter().rev();
-    let found = last_first.find(|outcome| outcome.is_success() == is_success);
-    found.map(|outcome| outcome.decided_ms())
 }
 
 /// Returns the success rate of the last three `outcomes`, shrunk to `rate` by one case.

@@ -101,9 +101,46 @@ pub(crate) struct KnownCause<'a> {
 impl KnownCause<'_> {
     /// Returns the time of the last hold, or of the last failure after a release if that is later.
     pub(crate) fn last_failure_ms(&self) -> Option<i64> {
-        let last_failure = self.outcomes.iter().rfind(|outcome| !outcome.is_success());
-        let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
-        failed_ms.max(self.held.last().copied())
+        (self.last_decided_ms(false)).max(self.held.last().copied())
+    }
+
+    /// Returns when the last success, or else the last failure, was decided. Thousands of outcomes of the other
+    /// kind may follow it, so that it is found by the counts so far.
+    pub(crate) fn last_decided_ms(&self, is_success: bool) -> Option<i64> {
+        let count_until = |end: usize| {
+            let successes = end
+                .checked_sub(1)
+                .map_or(0, |last| self.successes[last] as usize);
+            if is_success {
+                successes
+            } else {
+                end - successes
+            }
+        };
+        let count = count_until(self.outcomes.len());
+        let (mut before, mut end) = (0, self.outcomes.len());
+        while before < end {
+            let middle = before.midpoint(end);
+            if count_until(middle) < count {
+                before = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        let last = end.checked_sub(1)?;
+        Some(self.outcomes[last].decided_ms())
+    }
+
+    /// Returns the time of the last hold at another time than `hold_ms`.
+    pub(crate) fn last_other_hold_ms(&self, hold_ms: i64) -> Option<i64> {
+        // An outage may hold thousands of jobs at one time.
+        let end = match self.held.last() {
+            Some(&last_ms) if last_ms == hold_ms => {
+                self.held.partition_point(|&held_ms| held_ms < hold_ms)
+            }
+            _ => self.held.len(),
+        };
+        self.held[..end].last().copied()
     }
 
     /// Returns the number of outcomes decided by `time_ms` that are failures.
@@ -414,7 +451,45 @@ fn pass_of_run(run: &InputRun) -> Pass {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use test_stores::TestLog;
+
+    proptest! {
+        #[test]
+        fn last_outcomes_and_holds_are_found_as_by_a_scan(
+            decided in proptest::collection::vec(any::<bool>(), 0..12),
+            mut held in proptest::collection::vec(0..4i64, 0..8),
+            hold_ms in 0..5i64,
+        ) {
+            let outcomes: Vec<DatedOutcome> = decided
+                .iter()
+                .zip(0..)
+                .map(|(&is_success, at)| DatedOutcome::new(10 * at, is_success))
+                .collect();
+            let mut so_far = 0;
+            let count = |outcome: &DatedOutcome| {
+                so_far += u32::from(outcome.is_success());
+                so_far
+            };
+            let successes: Vec<u32> = outcomes.iter().map(count).collect();
+            held.sort_unstable();
+            let known = KnownCause {
+                held: &held,
+                ended: &[],
+                outcomes: &outcomes,
+                successes: &successes,
+                passes: &[],
+                reads: &[],
+            };
+            for is_success in [true, false] {
+                let last = outcomes.iter().rfind(|outcome| outcome.is_success() == is_success);
+                let expected = last.map(|outcome| outcome.decided_ms());
+                prop_assert_eq!(known.last_decided_ms(is_success), expected);
+            }
+            let other = held.iter().rev().find(|&&held_ms| held_ms != hold_ms);
+            prop_assert_eq!(known.last_other_hold_ms(hold_ms), other.copied());
+        }
+    }
 
     #[test]
     fn cause_failed_again_until_a_job_gets_past_it() {

@@ -9,6 +9,7 @@ mod cluster_runs;
 mod coarse_rows;
 mod columns;
 mod contribution;
+mod failed_reads;
 mod hold_history;
 mod input_runs;
 mod learned_age;

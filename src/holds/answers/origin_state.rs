@@ -1,10 +1,10 @@
 //! Distinguishes a file that is missing from a directory or server that fails, by the other jobs that got
 //! files from there, or failed to, at about the time of a hold.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::cause_kind::CauseKind;
-use super::cluster_runs::ClusterKey;
+use super::failed_reads::{FailedRead, FailedReads, MANY};
 use super::input_runs::{TRANSFER_INPUT, runs_of_failed_clusters, runs_that_read};
 use super::past_hold::PastHold;
 use htcondor_eventlog::InputFile;
@@ -48,15 +48,6 @@ pub enum OriginState {
     PerhapsFails,
 }
 
-/// A hold because an input file did not arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FailedRead {
-    hold_ms: i64,
-    cluster: ClusterKey,
-    owner: u64,
-    file: u64,
-}
-
 /// A transfer of an input file that succeeded. Sorts by its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Read {
@@ -64,10 +55,19 @@ struct Read {
     known_ms: i64,
 }
 
+// More clusters, owners or files than are counted change no answer.
+const _: () = assert!(
+    MIN_OWNERS <= MANY
+        && MIN_OWNERS_BETWEEN_READS <= MANY
+        && MIN_CLUSTERS_BETWEEN_READS <= MANY
+        && MIN_CLUSTERS <= MANY
+        && MIN_FILES <= MANY
+);
+
 /// The transfers of input files from one directory or server, each in order of time.
 #[derive(Debug, Default)]
 struct OriginReads {
-    failed: Vec<FailedRead>,
+    failed: FailedReads,
     /// First runs of jobs, at most one per second.
     reads: Vec<Read>,
     /// Times at which the reads were known, sorted.
@@ -81,37 +81,34 @@ pub(super) struct OriginStates(HashMap<u32, OriginReads>);
 impl OriginStates {
     /// Collects the transfers in `store` that failed with `holds`, and those that succeeded.
     pub(super) fn new(store: &EventStore, holds: &[PastHold]) -> OriginStates {
-        let mut origins: HashMap<u32, OriginReads> = HashMap::new();
+        let mut failed: HashMap<u32, Vec<FailedRead>> = HashMap::new();
         for hold in holds.iter().filter(|hold| names_input(hold)) {
-            origins
-                .entry(hold.origin)
-                .or_default()
-                .failed
-                .push(FailedRead {
-                    hold_ms: hold.hold_ms,
-                    cluster: store.jobs().cluster(hold.job as usize),
-                    owner: hold.owner,
-                    file: hold.causes.get(CauseKind::File),
-                });
+            failed.entry(hold.origin).or_default().push(FailedRead {
+                hold_ms: hold.hold_ms,
+                cluster: store.jobs().cluster(hold.job as usize),
+                owner: hold.owner,
+                file: hold.causes.get(CauseKind::File),
+            });
         }
         let of_input = |input: InputFile| {
             let origin = input.origin;
-            origins.contains_key(&origin).then_some(origin)
+            failed.contains_key(&origin).then_some(origin)
         };
         let listed = runs_that_read(store, of_input);
-        for (run, origin) in listed
-            .into_iter()
-            .chain(runs_of_failed_clusters(store, holds))
-        {
-            origins.entry(origin).or_default().reads.push(Read {
+        let shared = runs_of_failed_clusters(store, holds);
+        let mut reads: HashMap<u32, Vec<Read>> = HashMap::new();
+        for (run, origin) in listed.into_iter().chain(shared) {
+            reads.entry(origin).or_default().push(Read {
                 read_ms: run.read_ms,
                 known_ms: run.known_ms,
             });
         }
-        for of_origin in origins.values_mut() {
-            of_origin.sort();
-        }
-        OriginStates(origins)
+
+        let with_reads = |(origin, failed)| {
+            let reads = reads.remove(&origin).unwrap_or_default();
+            (origin, OriginReads::new(failed, reads))
+        };
+        OriginStates(failed.into_iter().map(with_reads).collect())
     }
 
     /// Returns the state of the directory or server of `hold` when it began, as known at `asked_ms`, and, if
@@ -149,42 +146,43 @@ impl OriginStates {
         let Some(of_origin) = self.of_input(hold) else {
             return false;
         };
-        let mut failed = of_origin.failed_within(from_ms, until_ms);
-        failed.next().is_some_and(|first| {
-            failed.any(|other| other.cluster != first.cluster && other.file != first.file)
-        })
+        of_origin.failed.has_other_between(from_ms, until_ms)
     }
 }
 
 impl OriginReads {
-    fn sort(&mut self) {
-        self.reads.sort_unstable();
-        self.reads.dedup_by_key(|read| read.read_ms / 1000);
-        self.known_ms = self.reads.iter().map(|read| read.known_ms).collect();
-        self.known_ms.sort_unstable();
+    fn new(mut failed: Vec<FailedRead>, mut reads: Vec<Read>) -> OriginReads {
+        reads.sort_unstable();
+        reads.dedup_by_key(|read| read.read_ms / 1000);
+        let mut known_ms: Vec<i64> = reads.iter().map(|read| read.known_ms).collect();
+        known_ms.sort_unstable();
 
         // Thousands of jobs of a cluster may fail together, and a few of them say the same.
-        self.failed.sort_unstable();
-        let reads = &self.reads;
+        failed.sort_unstable();
         let mut kept: HashMap<_, usize> = HashMap::new();
-        self.failed.retain(|failed| {
+        failed.retain(|failed| {
             let before = reads.partition_point(|read| read.read_ms <= failed.hold_ms);
             let together = (failed.cluster, before, failed.hold_ms / 60_000);
             let count = kept.entry(together).or_default();
             *count += 1;
             *count <= MIN_FILES
         });
+        OriginReads {
+            failed: FailedReads::from_sorted(failed),
+            reads,
+            known_ms,
+        }
     }
 
     /// Returns the state by the failures within `unit_ms` before and after `hold`.
     fn state_by_failures(&self, hold: &PastHold, asked_ms: i64, unit_ms: i64) -> OriginState {
         let until_ms = asked_ms.min(hold.hold_ms + unit_ms);
-        let failed = self.failed_between(hold.hold_ms - unit_ms, until_ms);
-        if hold.subcode != NO_SUCH_FILE || failed.files.len() < MIN_FILES {
+        let failed = (self.failed).counts_between(hold.hold_ms - unit_ms, until_ms);
+        if hold.subcode != NO_SUCH_FILE || failed.files < MIN_FILES {
             OriginState::Unknown
-        } else if failed.owners.len() >= MIN_OWNERS {
+        } else if failed.owners >= MIN_OWNERS {
             OriginState::Fails
-        } else if failed.owners.is_empty() && failed.clusters.len() >= MIN_CLUSTERS {
+        } else if failed.owners == 0 && failed.clusters >= MIN_CLUSTERS {
             OriginState::PerhapsFails
         } else {
             OriginState::Unknown
@@ -203,6 +201,8 @@ impl OriginReads {
             .reads
             .partition_point(|read| read.read_ms <= hold.hold_ms);
         let (before, after) = self.reads.split_at(after);
+        // A read is known when it has ended, or later.
+        let after = &after[..after.partition_point(|read| read.read_ms <= asked_ms)];
         let earlier_ms = first_known(before.iter().rev(), asked_ms, READS_AROUND);
         let later_ms = first_known(after.iter(), asked_ms, READS_AROUND);
         let mean_ms = (asked_ms - self.reads[0].read_ms) / known_reads as i64;
@@ -211,11 +211,11 @@ impl OriginReads {
         let until_ms = later_ms
             .first()
             .map_or(asked_ms, |next_ms| asked_ms.min(*next_ms));
-        let failed = self.failed_between(from_ms, until_ms);
+        let failed = self.failed.counts_between(from_ms, until_ms);
         if until_ms - from_ms >= MISSED_AFTER * mean_ms
-            && (failed.owners.is_empty() || failed.owners.len() >= MIN_OWNERS_BETWEEN_READS)
-            && failed.clusters.len() >= MIN_CLUSTERS_BETWEEN_READS
-            && failed.files.len() >= MIN_FILES
+            && (failed.owners == 0 || failed.owners >= MIN_OWNERS_BETWEEN_READS)
+            && failed.clusters >= MIN_CLUSTERS_BETWEEN_READS
+            && failed.files >= MIN_FILES
         {
             let reads_since = first_known(after.iter(), asked_ms, MAX_READS).len();
             (OriginState::Fails, reads_since)
@@ -249,43 +249,12 @@ impl OriginReads {
         let around_ms = READS_AROUND as i64 * mean_ms;
         let first_ms = earlier_ms.get(READS_AROUND - 1).copied();
         let last_ms = later_ms.get(READS_AROUND - 1).copied();
-        let failed = self.failed_between(
+        let failed = self.failed.counts_between(
             first_ms.unwrap_or(i64::MIN).max(hold_ms - around_ms),
             last_ms.unwrap_or(asked_ms).min(hold_ms + around_ms),
         );
-        failed.clusters.len() <= 1
+        failed.clusters <= 1
     }
-
-    /// Returns the transfers that failed between two times.
-    fn failed_within(&self, from_ms: i64, until_ms: i64) -> impl Iterator<Item = &FailedRead> {
-        let begin = self
-            .failed
-            .partition_point(|failed| failed.hold_ms < from_ms);
-        let all = self.failed[begin..].iter();
-        all.take_while(move |failed| failed.hold_ms <= until_ms)
-    }
-
-    /// Returns the jobs whose transfers failed between two times.
-    fn failed_between(&self, from_ms: i64, until_ms: i64) -> FailedJobs {
-        let mut jobs = FailedJobs::default();
-        for failed in self.failed_within(from_ms, until_ms) {
-            jobs.clusters.insert(failed.cluster);
-            jobs.files.insert(failed.file);
-            if failed.owner != 0 {
-                jobs.owners.insert(failed.owner);
-            }
-        }
-        jobs
-    }
-}
-
-/// The different jobs among failed transfers.
-#[derive(Debug, Default)]
-struct FailedJobs {
-    clusters: HashSet<ClusterKey>,
-    /// Known owners: none in a log that does not name them, as HTCondor writes it by default.
-    owners: HashSet<u64>,
-    files: HashSet<u64>,
 }
 
 /// Returns the times of the first `count` of `reads` that are known at `asked_ms`, epoch ms.

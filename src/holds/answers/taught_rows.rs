@@ -259,8 +259,7 @@ fn last_failure_ms(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) ->
     let kind = hold.causes.narrowest_kind();
     let known = history.known_cause(kind, &hold.causes, asked_ms);
     let held_ms = known.held.last().copied().unwrap_or(hold.hold_ms);
-    let failed = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
-    failed.map_or(held_ms, |outcome| outcome.decided_ms().max(held_ms))
+    (known.last_decided_ms(false)).map_or(held_ms, |failed_ms| failed_ms.max(held_ms))
 }
 
 /// Returns the label of `hold` for a release at `asked_ms`, from what was known at `known_ms`:

@@ -1,12 +1,13 @@
 //! The facts that decide the answer about each job that is held at one moment.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::cause_evidence::{
-    AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause,
+    AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, hold_cause,
+    probe_cause,
     probe_kind,
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
@@ -265,6 +266,7 @@ pub(crate) fn held_evidence(
         asked_ms,
         good_for_ms: (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
         learned_age,
+        awaited: awaited_causes(history, holds, asked_ms),
     };
     let evidence = asked.iter().map(|asked| {
         let key = probe_cause(asked.kind, &history.holds[asked.hold]);
@@ -317,6 +319,8 @@ struct EvidenceInputs<'a> {
     /// Time for which an answer is good, in ms.
     good_for_ms: i64,
     learned_age: LearnedAge,
+    /// Causes of which a job was released recently, and the outcome is not known yet.
+    awaited: HashSet<ProbeCause>,
 }
 
 impl EvidenceInputs<'_> {
@@ -370,7 +374,7 @@ impl EvidenceInputs<'_> {
             has_cluster_succeeded: succeeded > 0,
             origin_reads: (cause.state)
                 .map_or(reads_since, |state| state.reads_since.max(reads_since)),
-            awaits_outcome: awaits_outcome(history, hold, asked_ms),
+            awaits_outcome: self.awaited.contains(&hold_cause(hold)),
             is_probe: cause.probes.contains(&index),
             failed_again: cause.failed_again,
             failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
@@ -450,12 +454,27 @@ fn asked_kind(
     }
 }
 
-/// Returns true if a job of the cause was released within the last few typical hold lengths, and
-/// its outcome is not known yet. It is then the probe.
-fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+/// Returns the causes of `holds` of which a job was released within the last few typical hold lengths, and
+/// its outcome is not known yet. It is then the probe. Each cause is examined once, because all its jobs may be held.
+fn awaited_causes(
+    history: &HoldHistory<'_>,
+    holds: &[usize],
+    asked_ms: i64,
+) -> HashSet<ProbeCause> {
     let within_ms = (PROBE_LASTS * history.unit_ms(asked_ms)) as i64;
-    let kind = probe_kind(hold, hold.named_fault);
-    history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
+    let (mut seen, mut awaited) = (HashSet::new(), HashSet::new());
+    for &index in holds {
+        let hold = &history.holds[index];
+        let cause = hold_cause(hold);
+        if !seen.insert(cause) {
+            continue;
+        }
+        let kind = probe_kind(hold, hold.named_fault);
+        if history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms) {
+            awaited.insert(cause);
+        }
+    }
+    awaited
 }
 
 /// Returns true if it is known at `asked_ms` that two clusters failed to get different files from the directory or
