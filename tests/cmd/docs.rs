@@ -447,3 +447,29 @@ fn the_index_names_every_document() {
         );
     }
 }
+
+#[test]
+fn the_check_on_a_gpu_has_every_model() {
+    let script = read("ci/proof/check-gpu");
+    let list = script
+        .split("models='")
+        .nth(1)
+        .and_then(|rest| rest.split('\'').next());
+    let checked: Vec<&str> = list.expect("a list").split(' ').collect();
+    let known: Vec<&str> = poolcast_models::ARCHITECTURES
+        .iter()
+        .map(|architecture| architecture.name())
+        .collect();
+    assert_eq!(checked, known);
+
+    let page = read("docs/gpu.md");
+    let (_, check) = page
+        .split_once("## The check to make on a GPU")
+        .expect("a chapter");
+    for model in known {
+        assert!(
+            check.contains(&format!("`{model}`")),
+            "{model} is missing in docs/gpu.md"
+        );
+    }
+}
