@@ -411,7 +411,8 @@ fn advice(text: &[u8]) -> Vec<JobAdvice> {
     };
     let logs = [file.path().to_owned()];
     let options = ReadOptions::default();
-    let store = read_into_memory(&logs, None, &options, None, &listener, &mut |_| {}).expect("read");
+    let store =
+        read_into_memory(&logs, None, &options, None, &listener, &mut |_| {}).expect("read");
     let config = Config::load_built_in(&BTreeMap::new()).expect("the defaults");
     let asked_ms = store.summary.end_ms;
     let answers = LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed);

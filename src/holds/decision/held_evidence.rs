@@ -7,8 +7,7 @@ use anyhow::Result;
 
 use super::cause_evidence::{
     AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, hold_cause,
-    probe_cause,
-    probe_kind,
+    probe_cause, probe_kind,
 };
 use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
 use crate::answers::{
