@@ -13,13 +13,14 @@ use super::preparation::make_tensors;
 use super::signals::stop_signal;
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
+use htcondor_eventlog::HELD;
 use poolcast_base::error::{EXIT_RETRY, too_early};
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
 use poolcast_holds::rehearsal::{
     REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
-    SettledAnswers, rehearse,
+    SettledAnswers, rehearse, time_first_model,
 };
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
@@ -28,6 +29,10 @@ use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
 use poolcast_tensors::TensorSettings;
+
+/// Number of holds from which on the time of the answers is forecast. The first model of the rehearsal
+/// learns once more for that; fewer holds are rehearsed within seconds.
+const MIN_FORECAST_HOLDS: u64 = 20_000;
 
 /// Manages `sweep` and works on it in this process; returns true if all trials have ended.
 pub(super) fn run_to_end(
@@ -48,7 +53,10 @@ pub(super) fn run_to_end(
         keep,
         stop: &stop,
     };
-    let progress = TrialProgress::new(sweep)?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // A failure is reported when the answers are learned.
+    let answers_time = forecast_answers(sweep, &is_stopped).unwrap_or_default();
+    let progress = TrialProgress::new(sweep, answers_time)?;
     let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
 
     let prepare = |samples: &[TensorSettings]| {
@@ -85,8 +93,10 @@ pub(super) fn run_to_end(
 pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let say = || "the model that answers is fitted again, on all holds of the log".to_owned();
+    let say = || "the best model is fitted again, on all holds of the log".to_owned();
+    let bar = output::item_bar(1, "the best model, on all holds");
     let fitted = output::with_progress_notes(say, || sweep::refit_best(sweep, out, &is_stopped));
+    bar.finish_and_clear();
     if fitted.is_err() && is_stopped() {
         output::note("stopped; the same command goes on from there");
         return Ok(false);
@@ -110,26 +120,17 @@ fn learn_answers(
     out: &Path,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<bool> {
-    let events = events_dir(&sweep.dir);
-    let Some(events_key) = manifest::finished_key(&events, EVENTS_FORMAT) else {
+    let Some(key) = key_of_missing_answers(sweep, out)? else {
         return Ok(true);
     };
-    let Config { advice, seed, .. } = &sweep.config;
-    let dir = sweep::answers_dir(out);
-    let key = manifest::key(&(events_key, advice, seed))?;
-    let is_counted = out.join(REHEARSAL_FILE).is_file();
-    if is_counted && manifest::finished_key(&dir, ANSWERS_FORMAT).as_ref() == Some(&key) {
-        return Ok(true);
-    }
-
-    let store = EventStore::open(&events)?;
+    let store = EventStore::open(&events_dir(&sweep.dir))?;
     let history = HoldHistory::new(&store);
-    let settings = RehearsalSettings {
-        times: RehearsalTimes::Models(advice.rehearsed_models),
-        advice,
-        seed: *seed,
-    };
-    let learned = rehearse_with_progress(&history, &settings, None, is_stopped).and_then(|made| {
+    let settings = rehearsal_settings(&sweep.config);
+    let progress = LearningProgress::new(settings.times.models(&history)?);
+    let learned = progress.show(|| -> Result<_> {
+        let made = rehearse(&history, &settings, None, is_stopped, |models| {
+            progress.asked(models);
+        })?;
         let tally = RehearsalTally::new(&SettledAnswers::by_evidence(&made.answers, &history));
         let answers = made.learn_answers(&history, &settings, is_stopped)?;
         Ok((tally, answers))
@@ -138,7 +139,7 @@ fn learn_answers(
         Ok((tally, answers)) => {
             tally.write(out)?;
             if let Some(answers) = answers {
-                answers.write(&dir, &key)?;
+                answers.write(&sweep::answers_dir(out), &key)?;
             }
             Ok(true)
         }
@@ -150,6 +151,28 @@ fn learn_answers(
     }
 }
 
+/// Returns the digest of what the answers of `sweep` are learned from; `None` if they are in `out`, with
+/// the counts of their rehearsal, or if the sweep has no events of a log.
+fn key_of_missing_answers(sweep: &SweepFolder, out: &Path) -> Result<Option<String>> {
+    let events_key = manifest::finished_key(&events_dir(&sweep.dir), EVENTS_FORMAT);
+    let Some(events_key) = events_key else {
+        return Ok(None);
+    };
+    let Config { advice, seed, .. } = &sweep.config;
+    let key = manifest::key(&(events_key, advice, seed))?;
+    let found = manifest::finished_key(&sweep::answers_dir(out), ANSWERS_FORMAT);
+    let is_there = out.join(REHEARSAL_FILE).is_file() && found.as_ref() == Some(&key);
+    Ok((!is_there).then_some(key))
+}
+
+fn rehearsal_settings(config: &Config) -> RehearsalSettings<'_> {
+    RehearsalSettings {
+        times: RehearsalTimes::Models(config.advice.rehearsed_models),
+        advice: &config.advice,
+        seed: config.seed,
+    }
+}
+
 /// Rehearses with a progress bar over the models. The answers of finished models are in `kept`.
 pub(super) fn rehearse_with_progress(
     history: &HoldHistory<'_>,
@@ -158,7 +181,6 @@ pub(super) fn rehearse_with_progress(
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Rehearsal> {
     let models = settings.times.models(history)?;
-    let bar = output::item_bar(models as u64, "rehearsed models");
     let done = kept.map_or(0, |kept| kept.kept_models(models));
     if done > 0 {
         output::note(&format!(
@@ -166,11 +188,80 @@ pub(super) fn rehearse_with_progress(
             output::counted(models, "model")
         ));
     }
-    let rehearsal = rehearse(history, settings, kept, is_stopped, |models| {
-        bar.set_position(models as u64);
-    });
-    bar.finish_and_clear();
-    rehearsal
+    let progress = LearningProgress::new(models);
+    progress.show(|| {
+        rehearse(history, settings, kept, is_stopped, |models| {
+            progress.asked(models);
+        })
+    })
+}
+
+/// Progress of a rehearsal, and of the model that learns from the whole log after it.
+struct LearningProgress {
+    bar: ProgressBar,
+    /// Number of models of the rehearsal.
+    models: usize,
+    /// Those that have been asked.
+    asked: AtomicUsize,
+}
+
+impl LearningProgress {
+    fn new(models: usize) -> LearningProgress {
+        let bar = output::fraction_bar();
+        bar.set_message("models rehearsed");
+        bar.set_length(work_of(models + 1, models));
+        let progress = LearningProgress {
+            bar,
+            models,
+            asked: AtomicUsize::new(0),
+        };
+        progress.asked(0);
+        progress
+    }
+
+    /// Shows the progress while `work` lasts.
+    fn show<T>(&self, work: impl FnOnce() -> T) -> T {
+        let done = output::with_progress_notes(|| self.text(), work);
+        self.bar.finish_and_clear();
+        done
+    }
+
+    /// Shows that `models` models have learned and been asked.
+    fn asked(&self, models: usize) {
+        self.asked.store(models, Ordering::Relaxed);
+        self.bar.set_prefix(format!("{models}/{}", self.models));
+        self.bar.set_position(work_of(models, self.models));
+    }
+
+    /// The progress in words, for output without a bar.
+    fn text(&self) -> String {
+        let asked = self.asked.load(Ordering::Relaxed);
+        if asked == self.models {
+            return "the answers are learned from the whole log".to_owned();
+        }
+        let done = work_of(asked, self.models);
+        let rest = work_of(self.models + 1, self.models) - done;
+        let left = output::remaining_time(done, rest, self.bar.elapsed());
+        format!(
+            "the answers are rehearsed: {asked} of {}{}",
+            output::counted(self.models, "model"),
+            left.map_or_else(String::new, |left| format!(", {}", remaining_words(left)))
+        )
+    }
+}
+
+/// The work of the first `count` of the `models` models of a rehearsal, and of the one that learns from
+/// the whole log after them. A model takes as long as the part of the log that it learns from, which is
+/// 30 % for the first one.
+fn work_of(count: usize, models: usize) -> u64 {
+    let share_of_log = |model: usize| (3 * models + 7 * model) as u64;
+    (0..count).map(share_of_log).sum()
+}
+
+/// The forecast that the time `left` remains.
+fn remaining_words(left: Duration) -> String {
+    let left_ms = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+    format!("about {} remain", output::time_span(left_ms))
 }
 
 /// Progress of the trials of a sweep, in epochs. The trial of a pipeline counts as one epoch.
@@ -182,13 +273,15 @@ struct TrialProgress {
     /// Epochs that earlier calls have done.
     begun: u64,
     ended: AtomicUsize,
+    /// The time that the answers take after the trials.
+    answers_time: Duration,
     /// Epochs counted so far, by trial of a network at work.
     counted: Mutex<BTreeMap<usize, usize>>,
 }
 
 impl TrialProgress {
     /// Starts with the trials that have already ended.
-    fn new(sweep: &SweepFolder) -> Result<TrialProgress> {
+    fn new(sweep: &SweepFolder, answers_time: Duration) -> Result<TrialProgress> {
         let networks = sweep::network_trial_count(&sweep.config)?;
         let trials = sweep.plan.trials;
         let epochs = sweep.config.epochs;
@@ -201,7 +294,16 @@ impl TrialProgress {
         let is_network = |outcome: &&TrialOutcome| outcome.trial <= networks;
         let ended_networks = outcomes.all().iter().filter(is_network).count();
 
-        let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
+        let what = if answers_time.is_zero() {
+            "epochs of all trials".to_owned()
+        } else {
+            let answers_ms = i64::try_from(answers_time.as_millis()).unwrap_or(i64::MAX);
+            format!(
+                "epochs of all trials, before {} for the answers",
+                output::time_span(answers_ms)
+            )
+        };
+        let bar = output::item_bar(steps(networks, trials), &what);
         let begun = steps(ended_networks, ended);
         bar.set_position(begun);
 
@@ -211,6 +313,7 @@ impl TrialProgress {
             epochs,
             begun,
             ended: AtomicUsize::new(ended),
+            answers_time,
             counted: Mutex::default(),
         })
     }
@@ -258,12 +361,35 @@ impl TrialProgress {
     fn remaining_words(&self, done: u64, all: u64) -> String {
         let done_here = done.saturating_sub(self.begun);
         let rest = all.saturating_sub(done);
-        let left = output::remaining_time(done_here, rest, self.bar.elapsed());
-        match left.map(|left| i64::try_from(left.as_millis())) {
-            Some(Ok(left_ms)) => format!(", about {} remain", output::time_span(left_ms)),
-            _ => String::new(),
+        match output::remaining_time(done_here, rest, self.bar.elapsed()) {
+            Some(left) => format!(
+                ", {}",
+                remaining_words(left.saturating_add(self.answers_time))
+            ),
+            None => String::new(),
         }
     }
+}
+
+/// Returns the time that the answers of `sweep` will take to be rehearsed and learned after its trials;
+/// zero if they are there, or if the log is so short that it takes seconds.
+fn forecast_answers(
+    sweep: &SweepFolder,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<Duration> {
+    if key_of_missing_answers(sweep, &sweep.dir)?.is_none() {
+        return Ok(Duration::ZERO);
+    }
+    let store = EventStore::open(&events_dir(&sweep.dir))?;
+    let holds = store.summary.events_by_number.get(&HELD);
+    if holds.is_none_or(|holds| *holds < MIN_FORECAST_HOLDS) {
+        return Ok(Duration::ZERO);
+    }
+    let settings = rehearsal_settings(&sweep.config);
+    let first = time_first_model(&HoldHistory::new(&store), &settings, is_stopped)?;
+    let models = sweep.config.advice.rehearsed_models as usize;
+    let work = work_of(models + 1, models) as f64 / work_of(1, models) as f64;
+    Ok(first.mul_f64(work))
 }
 
 /// Prints a note if the sweep is paused.
@@ -293,4 +419,48 @@ pub(super) fn explain_unfinished(managed: &ManagerOutcome, sweep: &SweepFolder) 
         "the sweep in `{place}` was stopped; the same command goes on from there"
     ));
     Ok(EXIT_RETRY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecast_of_the_trials_counts_the_answers_after_them() {
+        let progress = TrialProgress {
+            bar: output::item_bar(10, "epochs of all trials"),
+            trials: 2,
+            epochs: 5,
+            begun: 0,
+            ended: AtomicUsize::new(0),
+            answers_time: Duration::from_secs(9 * 3600),
+            counted: Mutex::default(),
+        };
+        progress.bar.set_position(5);
+        assert_eq!(
+            progress.text(),
+            "0 of 2 trials have ended, 5 of 10 epochs, about 9 h 0 min remain"
+        );
+    }
+
+    #[test]
+    fn later_models_of_a_rehearsal_take_longer() {
+        assert_eq!(work_of(0, 20), 0);
+        let [half, all] = [10, 21].map(|count| work_of(count, 20) as f64);
+        assert!((2.9..3.1).contains(&(all / half)), "{half} of {all}");
+
+        let progress = LearningProgress::new(2);
+        assert_eq!(progress.text(), "the answers are rehearsed: 0 of 2 models");
+        progress.asked(1);
+        let text = progress.text();
+        assert!(
+            text.starts_with("the answers are rehearsed: 1 of 2 models, about "),
+            "{text}"
+        );
+        progress.asked(2);
+        assert_eq!(
+            progress.text(),
+            "the answers are learned from the whole log"
+        );
+    }
 }

@@ -1191,7 +1191,7 @@ fn removed_dag_is_over() {
     trials     0        0        1       0
     3 trials: 0 done, 0 failed, 3 remaining
     ");
-    // Whoever watches the DAG need not wait any longer.
+    // Watching a removed DAG ends.
     place.stdout("report out --watch");
 
     place.write(log, format!("{submitted}{removed}{submitted}"));

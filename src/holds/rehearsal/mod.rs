@@ -15,7 +15,7 @@ mod tally_file;
 pub use after_probes::score_after_probes;
 pub use known_outcome::KnownOutcome;
 pub use rehearsal_dir::RehearsalDir;
-pub use rehearse::{Rehearsal, rehearse};
+pub use rehearse::{Rehearsal, rehearse, time_first_model};
 pub use rehearsed_answer::RehearsedAnswer;
 pub use schedule::{RehearsalSettings, RehearsalTimes};
 pub use settled::{AnswerRow, RehearsedHold, SettledAnswers};
