@@ -346,7 +346,7 @@ fn pipelines_are_read_in_linear_work_and_memory() {
 /// Second at which an outage holds all jobs, after 12:00.
 const OUTAGE_S: usize = 3 * 3600;
 
-/// Returns a stamp so many seconds after 12:00.
+/// Returns the stamp `s` seconds after 12:00.
 fn stamp(s: usize) -> String {
     let (minute, s) = (s / 60, s % 60);
     format!(

@@ -118,11 +118,13 @@ pub struct JobAdvice {
     pub holds_for_this_reason: usize,
     /// Number of other jobs in the cluster that are held now with this code and subcode.
     pub siblings_held: usize,
-    /// The probability of success if released unchanged; absent where a rule decides, and for a hold that is
-    /// older than all that the answers have learned from, unless other jobs got past its cause.
+    /// The probability of success if released unchanged; absent where a rule decides, and, unless other jobs got
+    /// past its cause, for a hold that is older than all that the answers have learned from, or of a kind that
+    /// nothing was learned about.
     pub probability: Option<f64>,
     /// The probability of success if released unchanged at a later time; absent where a rule decides, for a
-    /// hold that is older than all that the answers have learned from, and without an answer model.
+    /// hold that is older than all that the answers have learned from or of a kind that nothing was learned about,
+    /// and without an answer model.
     pub later_probability: Option<f64>,
     /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
     /// answer model, unless a look decides.

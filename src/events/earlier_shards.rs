@@ -19,7 +19,7 @@ pub(super) struct EarlierShards {
     dir: PathBuf,
     /// Number of access points of the earlier store.
     access_points: usize,
-    /// The shards of which no job is in the new store.
+    /// The shards without a job in the new store.
     next: VecDeque<ListedEventShard>,
     /// A shard whose jobs are being merged.
     open: Option<OpenShard>,

@@ -30,7 +30,7 @@ pub(super) const SHARD_SIZES: ShardSizes = ShardSizes {
 };
 
 impl ShardSizes {
-    /// Returns true if a shard with so many `events` ends after the jobs with the id `last`.
+    /// Returns true if a shard with `events` events ends after the jobs with the id `last`.
     fn ends_after(self, last: JobId, events: usize) -> bool {
         events >= self.max_events
             || events >= self.min_events && spread_bits(last).is_multiple_of(self.ids_per_end)

@@ -1,5 +1,5 @@
-//! Builds a store from the events of many logs: groups the events by job, and adds them to those of
-//! an earlier store.
+//! Builds a store from the events of many logs: groups the events by job, and adds them to the jobs
+//! of an earlier store.
 
 use std::path::{Path, PathBuf};
 

@@ -563,14 +563,18 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
         .collect();
     place.write("job.log", log);
 
-    let document = place.json("advise job.log --json");
+    let mut command = place.command("advise job.log --json");
+    command.env("POOLCAST_ADVICE__PRIOR", "true");
+    let said = Outcome::of(command.output().expect("started")).stdout;
+    let document: Value = serde_json::from_str(&said).expect("JSON");
     let advice = document["advice"].as_array().expect("a list");
-    let by_cluster = |cluster: u64| {
-        let found = advice.iter().find(|one| one["cluster"] == cluster);
+    let of_cluster = |cluster: u32| {
+        let job = format!("{cluster}.0");
+        let found = advice.iter().find(|one| one["job"] == job.as_str());
         found.expect("a held job")
     };
     for cluster in 1..=4 {
-        let one = by_cluster(cluster);
+        let one = of_cluster(cluster);
         assert_eq!(one["action"], "none", "{one}");
         let nothing = ["probability", "later_probability", "command", "then"];
         assert!(nothing.iter().all(|key| one[key].is_null()), "{one}");
@@ -580,7 +584,7 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
             "{said}"
         );
     }
-    let known = by_cluster(5);
+    let known = of_cluster(5);
     assert_eq!(known["is_known_from_elsewhere"], true, "{known}");
     assert!(known["probability"].is_number(), "{known}");
 }

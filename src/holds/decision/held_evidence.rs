@@ -318,7 +318,7 @@ struct EvidenceInputs<'a> {
     /// Time for which an answer is good, in ms.
     good_for_ms: i64,
     learned_age: LearnedAge,
-    /// Causes of which a job was released recently, and the outcome is not known yet.
+    /// Causes with a job that was released recently, and whose outcome is not known yet.
     awaited: HashSet<ProbeCause>,
 }
 
@@ -453,8 +453,8 @@ fn asked_kind(
     }
 }
 
-/// Returns the causes of `holds` of which a job was released within the last few typical hold lengths, and
-/// its outcome is not known yet. It is then the probe. Each cause is examined once, because all its jobs may be held.
+/// Returns the causes of `holds` with a job that was released within the last few typical hold lengths, and
+/// whose outcome is not known yet. It is then the probe. Each cause is examined once, because all its jobs may be held.
 fn awaited_causes(
     history: &HoldHistory<'_>,
     holds: &[usize],
