@@ -31,7 +31,7 @@ pub struct ModelSkill {
 }
 
 impl ModelSkill {
-    /// Returns true if the numbers can be those of an evaluation. A file may have any.
+    /// Returns true if the numbers are possible in an evaluation. A file may have any.
     pub(super) fn is_valid(&self) -> bool {
         let (lower, upper) = self.interval;
         let shares = [self.roc_auc, lower, upper];
@@ -49,7 +49,7 @@ pub struct RehearsedSkill {
 }
 
 impl RehearsedSkill {
-    /// Returns true if the numbers can be those of a rehearsal. A file may have any.
+    /// Returns true if the numbers are possible in a rehearsal. A file may have any.
     pub(super) fn is_valid(&self) -> bool {
         let counts = [self.kind_right, self.firm_right];
         counts.iter().all(|share| share.count <= share.of)

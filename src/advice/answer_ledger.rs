@@ -547,7 +547,7 @@ mod tests {
                 raise: Some(raise(number)),
                 ..JobAdvice::of_test_job()
             };
-            record_answers(dir.path(), &[&advice], 5).expect("recorded");
+            record_answers(dir.path(), &[&advice], 5, 5).expect("recorded");
             let answers = read_answers(dir.path()).expect("read");
             let raises = answers.iter().map(|answer| answer.raise);
             raises.collect::<Vec<_>>()

@@ -66,10 +66,16 @@ mod tests {
         ] {
             assert_eq!(owned_by(&[Some("ada"), Some(name)]), None, "{name}");
             assert_eq!(owned_by(&[None, Some(name)]), None, "{name}");
-            assert_eq!(program_at("condor_rm", Some(name)), None, "{name}");
+            assert_eq!(program_at("condor_release", Some(name)), None, "{name}");
         }
-        let named = program_at("condor_rm", Some("s_1@ap-1.example"));
-        assert_eq!(named.as_deref(), Some("condor_rm -name s_1@ap-1.example"));
-        assert_eq!(program_at("condor_rm", None).as_deref(), Some("condor_rm"));
+        let named = program_at("condor_release", Some("s_1@ap-1.example"));
+        assert_eq!(
+            named.as_deref(),
+            Some("condor_release -name s_1@ap-1.example")
+        );
+        assert_eq!(
+            program_at("condor_release", None).as_deref(),
+            Some("condor_release")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The access point that HTCondor's programs ask unless they are told which one. Commands on jobs of
+//! The access point that HTCondor's programs ask by default. Commands on jobs of
 //! others name their access point.
 
 use std::net::IpAddr;
@@ -9,19 +9,19 @@ use super::same_host::is_same_host;
 use super::unheld_jobs::UnheldJobs;
 use poolcast_base::shared_text::SharedText;
 
-/// The access point that HTCondor's programs here ask unless they are told which one.
+/// The access point that HTCondor's programs here ask by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefaultSchedd {
-    /// Its names: that of its host, and that of its schedd if it has another one.
+    /// Its names: of its host, and of its schedd if it has another one.
     names: Vec<String>,
 }
 
 /// The way to the jobs of an access point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// HTCondor's programs ask it without being told.
+    /// HTCondor's programs ask it by default.
     Default,
-    /// They must be told its name.
+    /// They need its name.
     ByName,
     /// Its name is not known.
     Unknown,

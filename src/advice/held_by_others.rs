@@ -1,4 +1,4 @@
-//! The held jobs of other users, where the queue was asked for those of one user.
+//! The held jobs of other users, where the queue was asked for the jobs of one user.
 
 use std::collections::HashSet;
 use std::io::BufRead;

@@ -46,7 +46,7 @@ pub struct HeldCommand {
 }
 
 impl HeldCommand {
-    /// Creates the command `program JOBS arguments`, which affects only those of `jobs` that are
+    /// Creates the command `program JOBS arguments`, which affects only the `jobs` that are
     /// still in the same hold. `jobs` must be sorted, and of one access point. Returns `None` if there
     /// are no jobs, if one of their hold times is unknown, or if a name is no plain one.
     pub(super) fn new(program: &str, jobs: &[HeldId], arguments: &str) -> Option<HeldCommand> {

@@ -100,7 +100,7 @@ impl JobCommand {
         command.as_typed().is_some().then_some(command)
     }
 
-    /// Returns the same command for `job`, of which more is known.
+    /// Returns the same command for `job` with more known facts.
     pub(super) fn of_job(&self, job: &HeldId) -> Option<JobCommand> {
         JobCommand::new(self.task, job)
     }

@@ -141,7 +141,9 @@ impl ReadReason {
         advice.raise = self.raised(advice);
         (advice.command, advice.then) = match action {
             // The answers have chosen the job to try.
-            HoldAction::Probe if advice.action == HoldAction::Probe => (advice.command, None),
+            HoldAction::Probe if advice.action == HoldAction::Probe => {
+                (advice.command.take(), None)
+            }
             HoldAction::Probe => (release.filter(|_| is_first), None),
             HoldAction::Fix => {
                 let remedy = advice.raise.map_or(Remedy::Look, remedy_of);

@@ -212,7 +212,7 @@ impl AdviceSources {
                 logs = configured_logs(&config, &learned.results)?;
                 is_of_history = learned.is_of_history();
             }
-            // What happened to other jobs shows whether a fault has passed, whoever asks.
+            // What happened to other jobs shows every user whether a fault has passed.
             _ if logs.is_empty() && !args.idle && is_this_queue(args.queue.as_deref()) => {
                 logs = event_log_here().into_iter().collect();
                 has_event_log = !logs.is_empty();

@@ -1,4 +1,4 @@
-//! Finds the access point that HTCondor's programs here ask unless they are told which one.
+//! Finds the access point that HTCondor's programs here ask by default.
 
 use poolcast_advice::{DefaultSchedd, JobAdvice};
 use poolcast_base::process::Process;

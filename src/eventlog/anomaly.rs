@@ -16,7 +16,7 @@ pub enum Anomaly {
     LostTerminator,
     /// A line `...` with the next header on the same line.
     GluedHeader,
-    /// A record whose header cannot be read, or whose text is that of another event than its number
+    /// A record whose header cannot be read, or whose text belongs to another event than its number
     /// says. The reader skips it.
     DamagedRecord,
     /// A job number that does not fit HTCondor's 32 bits. The event is counted, but belongs to no

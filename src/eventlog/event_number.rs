@@ -56,7 +56,7 @@ const FIRST_WORDS: [(u16, &[u8]); 13] = [
     (AD_INFORMATION, b"Job ad information event triggered."),
 ];
 
-/// Returns true if `headline` is that of another event than `number`, whose own words are known.
+/// Returns true if `headline` belongs to another event than `number`, whose own words are known.
 /// HTCondor's reader reports such a record as an error. Words of unknown form may be of another version.
 #[inline]
 pub(super) fn is_of_other_event(number: u16, headline: &[u8]) -> bool {

@@ -103,7 +103,7 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
     things
 }
 
-/// Reads the words of a limit on memory, disk, CPUs or time, whoever writes them.
+/// Reads the words of a limit on memory, disk, CPUs or time, of every writer.
 pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_wasted = scan.has_any(&["wasting", "less than", "below", "under-us"]);

@@ -39,7 +39,7 @@ pub enum Party {
     Machine,
     Site,
     Server,
-    /// The user, unless it is the machine: a run on another one tells.
+    /// The user, unless it is the machine: a run on another one shows which.
     UserOrMachine,
     Nobody,
 }

@@ -84,7 +84,7 @@ pub(super) struct JobPath {
     pub(super) is_first_hold: bool,
     /// True if the path is an attribute of the job, and not a part of its hold reason.
     pub(super) is_exact: bool,
-    /// True if the rights of the look are those of the job's owner.
+    /// True if the look has the rights of the job's owner.
     pub(super) is_own: bool,
     /// Time of the last failure for the path, epoch ms.
     pub(super) failed_ms: i64,

@@ -210,7 +210,7 @@ impl AnswerLimits {
         }
     }
 
-    /// Returns true if the numbers can be those of answers. A file may have any.
+    /// Returns true if the numbers are possible in answers. A file may have any.
     pub(super) fn is_valid(&self) -> bool {
         let pairs = [self.release, self.fix, self.later];
         let mut limits = pairs.iter().flat_map(|pair| [pair.firm, pair.probable]);

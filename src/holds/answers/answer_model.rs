@@ -58,7 +58,7 @@ pub enum LearnedFrom {
     ThisLog,
     /// In the prior alone.
     OtherLogs,
-    /// Nowhere. Odds would be those of other kinds.
+    /// Nowhere. Odds would be of other kinds.
     Nothing,
 }
 

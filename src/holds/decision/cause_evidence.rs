@@ -28,7 +28,7 @@ pub(super) struct AskedHold {
     pub(super) reason: ReasonRecord,
     /// Other jobs of its cluster that succeeded since one failed like this.
     pub(super) succeeded: usize,
-    /// The fault that its reason names, as far as the other jobs of its server confirm it.
+    /// The fault that its reason names, if the other jobs of its server confirm it.
     pub(super) named_fault: NamedFault,
     /// The state of the directory or server of its file when the hold began.
     pub(super) origin_state: OriginState,

@@ -87,7 +87,7 @@ pub(crate) fn held_answer(
     answer_within_learned(answer, evidence)
 }
 
-/// Returns the answer where the odds are those of other kinds of holds: to wait, if what failed is known to pass, and
+/// Returns the answer where the odds are of other kinds of holds: to wait, if what failed is known to pass, and
 /// else none.
 fn answer_of_unknown_kind(evidence: &HeldEvidence) -> HeldAnswer {
     let passes =

@@ -191,7 +191,7 @@ impl HeldEvidence {
         self.odds.learned_from == LearnedFrom::ThisLog
     }
 
-    /// Returns true if no outcome of such holds is known, here or elsewhere, so that the odds are those of other kinds
+    /// Returns true if no outcome of such holds is known, here or elsewhere, so that the odds are of other kinds
     /// of holds.
     pub fn is_of_unknown_kind(&self) -> bool {
         self.odds.learned_from == LearnedFrom::Nothing

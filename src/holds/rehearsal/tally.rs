@@ -299,6 +299,7 @@ mod tests {
         let truth = |is_passing| KnownOutcome {
             succeeds_now: None,
             is_passing,
+            is_perhaps_repaired: false,
         };
         let answers = vec![(&answer, truth(Some(true))), (&answer, truth(None))];
         RehearsalTally::new(&SettledAnswers { answers })

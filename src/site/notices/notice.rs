@@ -181,6 +181,8 @@ pub(super) mod tests {
             state: None,
             look: None,
             looked_files: 0,
+            is_by_look: false,
+            stated: None,
             memory_plans: Vec::new(),
             thing: None,
             lacks_outcomes: false,

@@ -473,7 +473,7 @@ pub fn queue_is_elsewhere() -> bool {
     configured_value("SCHEDD_HOST").is_ok_and(|host| host.is_some())
 }
 
-/// Returns the names of the access point that HTCondor's programs ask unless they are told which one;
+/// Returns the names of the access point that HTCondor's programs ask by default;
 /// none if HTCondor has no configuration here.
 pub fn default_schedd_names() -> Vec<String> {
     let value = |name| configured_value(name).ok().flatten();

@@ -1,4 +1,4 @@
-//! Tells addresses that everyone can reach from those of private networks and of this machine.
+//! Distinguishes addresses that everyone can reach from addresses of private networks and of this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

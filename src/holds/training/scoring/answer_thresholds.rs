@@ -46,7 +46,7 @@ impl AnswerThreshold {
         self.right as f64 / self.answers as f64
     }
 
-    /// Returns true if the numbers can be those of answers. A file may have any.
+    /// Returns true if the numbers are possible in answers. A file may have any.
     pub(crate) fn is_valid(&self) -> bool {
         let shares = [self.probability, self.coverage, self.lower];
         shares.iter().all(|share| (0.0..=1.0).contains(share))
