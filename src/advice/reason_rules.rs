@@ -10,7 +10,7 @@ use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribut
 use super::remedy::{raised_disk, raised_memory, remedy_command};
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
-use poolcast_holds::decision::{HoldAction, Remedy};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
 use poolcast_reasons::rules::{Action, Rule, rule_for};
 use poolcast_reasons::{Explanation, Outcome, ReasonFacts, Thing, explain, read_reason};
 
@@ -122,6 +122,19 @@ fn stays_whatever_others_did(facts: &ReasonFacts, rule: &Rule) -> bool {
     rule.action == Action::Fix && !may_come_back
 }
 
+/// Returns true if the answer of the rule for the code stays, although the facts say `action`: outcomes of this
+/// log support it, or the job was released before and held for the same reason again.
+fn keeps_answer(advice: &JobAdvice, action: HoldAction) -> bool {
+    let is_weaker = matches!(action, HoldAction::Later | HoldAction::Probe);
+    let was_held_again = advice.action == HoldAction::Fix && advice.holds_for_this_reason > 1;
+    advice.has_outcomes_here || is_weaker && was_held_again
+}
+
+/// Returns true if the job took longer than its site allows. The codes 46 and 47 are of limits that the job has set.
+fn is_limit_of_site(facts: &ReasonFacts, hold_code: i32) -> bool {
+    facts.thing == Thing::Time && !matches!(hold_code, 46 | 47)
+}
+
 impl ReadReason {
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
     fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
@@ -132,7 +145,7 @@ impl ReadReason {
             Action::Leave => HoldAction::Leave,
         };
         let is_same = advice.ground == AdviceGround::Rule && advice.action == action;
-        if advice.has_outcomes_here && advice.ground == AdviceGround::Rule && !is_same {
+        if advice.ground == AdviceGround::Rule && !is_same && keeps_answer(advice, action) {
             return;
         }
         let held = advice.held_id();
@@ -147,7 +160,10 @@ impl ReadReason {
             HoldAction::Probe => (release.filter(|_| is_first), None),
             HoldAction::Fix => {
                 let remedy = advice.raise.map_or(Remedy::Look, remedy_of);
-                (remedy_command(remedy, &held, advice.raise), release)
+                // The job is not mended in the queue if its work takes longer than its site allows.
+                let is_mended = !is_limit_of_site(&self.facts, advice.hold_code);
+                let command = remedy_command(remedy, &held, advice.raise);
+                (command, release.filter(|_| is_mended))
             }
             _ if self.facts.thing == Thing::Spool => (None, None),
             _ => (None, release),
@@ -158,7 +174,9 @@ impl ReadReason {
         advice.action = action;
         advice.ground = AdviceGround::Rule;
         if !is_same {
-            advice.firmness = None;
+            // Nobody has seen such a fault pass here.
+            let waits = action == HoldAction::Later;
+            advice.firmness = waits.then_some(AnswerFirmness::Possible);
             advice.evidence = None;
         }
         advice.probability = None;

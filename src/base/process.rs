@@ -27,7 +27,9 @@ pub enum ProcessStatus {
     Running,
     /// The process has ended.
     Gone,
-    /// The process is stopped, is on another host, or cannot be inspected.
+    /// The process is stopped by a signal, and may go on.
+    Stopped,
+    /// The process is on another host, or cannot be inspected.
     Unknown,
 }
 
@@ -120,7 +122,7 @@ impl Process {
             (true, Some((state, start))) if start != self.start || "ZX".contains(state) => {
                 ProcessStatus::Gone
             }
-            (true, Some((state, _))) if "Tt".contains(state) => ProcessStatus::Unknown,
+            (true, Some((state, _))) if "Tt".contains(state) => ProcessStatus::Stopped,
             _ => ProcessStatus::Running,
         }
     }

@@ -89,10 +89,12 @@ pub fn other_writer(target: &Path) -> Option<u32> {
         .filter_map(|name| TemporaryName::parse(name))
         .filter(|found| found.final_name == name);
     let mut owners = own.filter(|found| !found.is_old).map(|found| found.owner);
+    let is_alive = |owner: &Process| {
+        let status = owner.status_seen_from(&CURRENT);
+        matches!(status, ProcessStatus::Running | ProcessStatus::Stopped)
+    };
     owners
-        .find(|owner| {
-            owner.pid != CURRENT.pid && owner.status_seen_from(&CURRENT) == ProcessStatus::Running
-        })
+        .find(|owner| owner.pid != CURRENT.pid && is_alive(owner))
         .map(|owner| owner.pid)
 }
 

@@ -271,7 +271,7 @@ fn logs_of_held_jobs_answer_where_there_is_no_event_log() {
     let programs = programs.each_ref().map(|(name, script)| (*name, &**script));
     let page = with_programs(&place, "advise --no-look", &programs);
     assert!(page.stdout.starts_with("2 held jobs: "), "{page}");
-    let learned = "no trained model: rules answer, and what the log shows";
+    let learned = "rules answer, and the outcomes of earlier holds";
     assert!(page.stdout.contains(learned), "{page}");
 }
 

@@ -239,14 +239,14 @@ fn commands_of_the_held_jobs_page_succeed() {
         let directory = if at < 2 { "" } else { "cd ~/held-jobs\n" };
         commands.push(format!("{directory}{block}"));
     }
-    assert_eq!(commands.len(), 4);
+    assert_eq!(commands.len(), 5);
     for line in blocks(&page, "crontab")[0].lines() {
         let command = line.splitn(6, ' ').nth(5).expect("a command");
         assert!(!command.contains('%'), "cron reads it as the end of a line");
         commands.push(command.to_owned());
     }
     commands.extend(unit_commands(blocks(&page, "ini")[0]));
-    assert_eq!(commands.len(), 8);
+    assert_eq!(commands.len(), 9);
 
     let home = home();
     write_own_logs(&home);

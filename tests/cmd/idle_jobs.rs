@@ -178,7 +178,7 @@ fn servers_are_asked_once_for_the_urls_of_own_idle_jobs() {
     for text in [
         "6 idle jobs, 1 running: 3 without a file that they need; the files of 2 were not all looked at looked at 4 files",
         "2 idle jobs of root, batch sim (cluster 6) need http://server/typo, which its server does not have: put it there, or hold them \
-         until then: condor_hold -name ap40 -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==6 && ProcId>=0 && ProcId<=1'",
+         until then: condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==6 && ProcId>=0 && ProcId<=1'",
         "1 idle job of root, batch other (cluster 6) needs /home/ada/no/x.dat, which does not exist",
         "note: the servers of 1 file that idle jobs need do not answer, such as that of http://server/broken",
     ] {

@@ -230,7 +230,10 @@ fn reasons_that_speak_of_a_limit_of_time_give_no_release() {
             .expect("the job");
         (&one["command"], &one["then"])
     };
-    assert_eq!(commands("1.0"), (&Value::Null, &Value::Null));
+    assert_eq!(
+        commands("1.0"),
+        (&"condor_q -hold 1.0".into(), &Value::Null)
+    );
     assert_eq!(commands("2.0").0, "condor_q -hold 2.0");
 }
 
@@ -536,10 +539,11 @@ fn a_program_of_the_machine_is_no_fault_of_the_job() {
     let document = place.json("advise jobs.log --no-look --json");
     let actions = actions(&document);
     let of = |job: &str| actions[job].as_str();
-    assert_eq!((of("2.0"), of("5.0")), ("fix", "fix"));
+    // A path outside of the job may be on a file system that this machine lacks.
+    assert_eq!((of("2.0"), of("5.0")), ("probe", "fix"));
     assert_eq!(
         (of("1.0"), of("6.0"), of("6.1")),
-        ("later", "later", "later")
+        ("probe", "probe", "probe")
     );
     let page = place.run("advise jobs.log 1.0 --no-look");
     assert!(page.stdout.contains("another machine may"), "{page}");
@@ -573,7 +577,7 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
         let found = advice.iter().find(|one| one["job"] == job.as_str());
         found.expect("a held job")
     };
-    for cluster in 1..=4 {
+    for cluster in 1..=3 {
         let one = of_cluster(cluster);
         assert_eq!(one["action"], "none", "{one}");
         let nothing = ["probability", "later_probability", "command", "then"];
@@ -584,7 +588,10 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
             "{said}"
         );
     }
-    let known = of_cluster(5);
-    assert_eq!(known["is_known_from_elsewhere"], true, "{known}");
-    assert!(known["probability"].is_number(), "{known}");
+    // What the reason itself states answers without odds.
+    for cluster in 4..=5 {
+        let stated = of_cluster(cluster);
+        assert_ne!(stated["action"], "none", "{stated}");
+        assert!(stated["probability"].is_null(), "{stated}");
+    }
 }

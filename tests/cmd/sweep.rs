@@ -160,7 +160,10 @@ fn sweep_writes_rows_that_reproduce_its_trials() {
         );
     }
     assert!(place.files("sweep") == before);
-    let advice = place.run("advise sweep --log EventLog.xz 1161.0");
+    let mut held = place.json("advise sweep --log EventLog.xz --action fix --json");
+    let job = held["advice"][0]["job"].take();
+    let job = job.as_str().expect("a job to fix");
+    let advice = place.run(&format!("advise sweep --log EventLog.xz {job}"));
     assert_eq!(
         advice.code,
         Some(10),
