@@ -177,6 +177,8 @@ fn is_about_time(scan: &Scan<'_>) -> bool {
         "to complete in",
         "ran for more than",
         "ran longer",
+        "running longer",
+        "running for longer",
         "running for more than",
         "running too long",
         "ran too long",
