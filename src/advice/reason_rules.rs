@@ -49,11 +49,9 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     // A release changes no limit of time, whatever the odds are.
     let is_time_limit = facts.thing == Thing::Time && rule.action == Action::Fix;
     let is_sure = is_known_elsewhere_alone(advice) || stays_whatever_others_did(&facts, rule);
-    let answers = is_time_limit && advice.ground != AdviceGround::Look;
-    if !answers && !(may_answer(advice) && is_sure) {
-        return None;
-    }
-    Some(ReadReason {
+    let is_against_release = is_time_limit && advice.ground != AdviceGround::Look;
+    let answers = is_against_release || is_sure && may_answer(advice);
+    answers.then(|| ReadReason {
         rule,
         explanation: explain(&facts),
         facts,
@@ -107,9 +105,7 @@ fn may_answer(advice: &JobAdvice) -> bool {
 /// Returns true if no outcome of this log is behind the odds that answer.
 fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
     let is_by_odds = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
-    let shows_nothing =
-        advice.like_cases.is_none() && advice.state.is_none() && !advice.has_outcomes_here;
-    !is_by_odds || advice.is_known_from_elsewhere || shows_nothing
+    !is_by_odds || advice.is_known_from_elsewhere
 }
 
 /// Returns true if the job has to be repaired, although other jobs show that a fault passes: it is its own

@@ -45,7 +45,7 @@ impl ListedEventShard {
 
 /// A shard on its way to the disk.
 enum ShardToStore {
-    New(ShardColumns),
+    New(Box<ShardColumns>),
     Kept(KeptShard),
 }
 
@@ -97,9 +97,10 @@ impl StoreWriter {
                     NextShard::Kept(kept) => return send(ShardToStore::Kept(kept)),
                 };
                 let empty = ShardColumns::with_capacity(columns.event_count());
-                send(ShardToStore::New(std::mem::replace(columns, empty)))?;
+                let full = std::mem::replace(columns, empty);
+                send(ShardToStore::New(Box::new(full)))?;
                 if let Ok(memory) = spare.try_recv() {
-                    *columns = memory;
+                    *columns = *memory;
                 }
                 Ok(())
             });

@@ -56,6 +56,7 @@ type Row = (
 /// Code, subcode, reason, and what is read: the thing, the outcome, what to do, and words of the explanation.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
+    (3, 7, "too slow", Thing::Unknown, Outcome::Unknown, Some(Fix), "policy"),
     // Transfers by HTCondor, in the new form and in the old one.
     (13, 2, "IN@AP 2 total failures: first failure: reading from file /data/lin/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "/data/lin/deck.in"),
     (13, 13, "IN@AP reading from file /afs/lab.example/u/lin/deck.in: (errno 13) Permission denied", Thing::File, Outcome::Denied, Some(Fix), "readable"),

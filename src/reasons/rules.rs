@@ -290,6 +290,9 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::ProgramEnd], outcome: &[Failed, Died], action: Fix, fault: User, attribute: &["OnExitHold"],
         mend: "the program failed, which a rule holds for: read its standard error, correct it, then release", look: "Out and Err of the job", ..ANY },
 
+    Rule { speaker: &[Speaker::JobPolicy], thing: &[Thing::Unknown], action: Fix, fault: User, attribute: &["PeriodicHold", "OnExitHold"],
+        mend: "the job's own policy holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
+
     // Other systems, and HTCondor itself.
     Rule { thing: &[Thing::RemoteRequest], action: Fix, fault: User, attribute: &["BatchQueue", "BatchProject", "GridResource"],
         mend: "the other system does not take such a request: correct it", ..ANY },

@@ -48,9 +48,11 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     let blocks: Vec<CauseBlock> = groups
         .iter()
         .map(|group| {
-            let in_full = (groups.len() <= MAX_CAUSES_IN_FULL)
-                .then(|| cause_in_full(view, &columns, group))
-                .unwrap_or_default();
+            let in_full = if groups.len() <= MAX_CAUSES_IN_FULL {
+                cause_in_full(view, &columns, group)
+            } else {
+                Vec::new()
+            };
             CauseBlock::new(view, &columns, group, in_full)
         })
         .collect();
