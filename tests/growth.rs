@@ -36,7 +36,7 @@ const ROWS: &str = "GROWTH_ROWS";
 /// sorts and growing tables need little more than four times the work.
 const MOST_GROWTH: f64 = 4.5;
 
-/// What a reading costs, by the name of the count.
+/// The cost of a reading, by the name of the count.
 type Cost = Vec<(&'static str, u64)>;
 
 /// Fails if reading 4 `rows` costs more than [`MOST_GROWTH`] times as much as reading `rows`. `write` makes the

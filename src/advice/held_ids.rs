@@ -214,21 +214,21 @@ mod tests {
             schedd: Some(schedd.into()),
             ..held(12, 0)
         };
-        let command = HeldCommand::new("condor_rm", &[elsewhere("ap1")], "").expect("one");
+        let command = HeldCommand::new("condor_release", &[elsewhere("ap1")], "").expect("one");
         assert!(
             command
                 .to_string()
-                .starts_with("condor_rm -name ap1 -constraint '")
+                .starts_with("condor_release -name ap1 -constraint '")
         );
         let by_ids = command.with_ids_of("call").expect("a constraint");
         assert!(
-            by_ids.contains(" sh -c 'condor_rm -name ap1 -constraint "),
+            by_ids.contains(" sh -c 'condor_release -name ap1 -constraint "),
             "{by_ids}"
         );
         let look = HeldCommand::look(&[elsewhere("ap1")]).expect("one");
         assert_eq!(look.to_string(), "condor_q -hold -name ap1 12.0");
         assert_eq!(HeldCommand::look(&[elsewhere("-all")]), None);
-        assert_eq!(text("condor_rm", &[elsewhere("$(id)")], ""), None);
+        assert_eq!(text("condor_release", &[elsewhere("$(id)")], ""), None);
     }
 
     /// Returns the ids of the jobs in `queue` that the text of a command on `page` affects.

@@ -257,7 +257,7 @@ fn event_log_of_the_access_point_answers_where_no_log_is_named() {
     );
 }
 
-/// Where the event log cannot be read, the logs that the own held jobs name answer, also without a model.
+/// The logs that the own held jobs name answer if the event log cannot be read, also without a model.
 #[test]
 fn logs_of_held_jobs_answer_where_there_is_no_event_log() {
     let place = Place::new();

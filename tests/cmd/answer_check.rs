@@ -293,7 +293,7 @@ fn kind_that_breaks_its_promise_is_called_less_firm() {
     let probable = ("fix".into(), "probable".into());
     assert!(kept.contains(&probable), "{kept:?}");
 
-    // Who does what FIX asks for shows nothing against it.
+    // A user who does what FIX asks for shows nothing against it.
     write_told(&place, log, fix, (15, 20));
     let obeyed = place.json(&format!("{advise} --json"));
     assert_eq!(told(&obeyed), kept);

@@ -588,7 +588,7 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
             "{said}"
         );
     }
-    // What the reason itself states answers without odds.
+    // A statement of the reason itself answers without odds.
     for cluster in 4..=5 {
         let stated = of_cluster(cluster);
         assert_ne!(stated["action"], "none", "{stated}");

@@ -97,7 +97,7 @@ fn schedd_learns_at_once_and_then_each_night() {
     );
     assert_eq!(calls_of_script(&place, "2026-11-21"), learn);
 
-    // Where the archive teaches nothing, the first model comes from the history.
+    // The first model comes from the history if the archive teaches nothing.
     place.write("fails", learn[0]);
     let history = [
         "-q --threads 2 run --history now -o history",

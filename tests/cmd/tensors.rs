@@ -46,7 +46,7 @@ fn the_bundled_log() {
 }
 
 /// A manifest is written last, so a call that is killed leaves no tensors without their configuration.
-/// Those of earlier versions get it by the next call.
+/// Directories of earlier versions get it by the next call.
 #[test]
 fn tensors_are_complete_with_their_configuration() {
     let place = Place::with_run();
