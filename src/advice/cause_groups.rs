@@ -290,7 +290,9 @@ fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
 
 /// Returns what the reason of the first of `jobs` states, if it decides.
 fn stated_words(jobs: &[&JobAdvice]) -> Option<String> {
-    let first = jobs.first().filter(|advice| advice.is_reason_read)?;
+    // A look may have answered since the reason was read.
+    let decides = |advice: &JobAdvice| advice.is_reason_read && advice.ground == AdviceGround::Rule;
+    let first = jobs.first().filter(|advice| decides(advice))?;
     let stated = first.reasons.first()?;
     let is_of_all = jobs
         .iter()
@@ -386,6 +388,7 @@ mod tests {
     use super::super::job_queue::JobQueue;
     use super::super::test_queue::{QueuedTestJob, affected};
     use super::*;
+    use poolcast_base::shared_text::SharedText;
     use poolcast_holds::answers::ThingKind;
     use proptest::prelude::*;
     use serde_json::json;
@@ -431,6 +434,22 @@ mod tests {
         let groups = groups_of(&advice);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
+    }
+
+    #[test]
+    fn reason_of_jobs_that_a_look_decides_is_not_stated() {
+        let mut advice = two_held_jobs();
+        for one in &mut advice {
+            one.is_reason_read = true;
+            one.reasons = [SharedText::from("/in/a.dat does not exist")].into();
+            one.ground = AdviceGround::Rule;
+        }
+        let stated = groups_of(&advice)[0].stated.clone();
+        assert_eq!(stated.as_deref(), Some("/in/a.dat does not exist"));
+        for one in &mut advice {
+            one.ground = AdviceGround::Look;
+        }
+        assert_eq!(groups_of(&advice)[0].stated, None);
     }
 
     #[test]

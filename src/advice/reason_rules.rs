@@ -21,26 +21,34 @@ struct ReadReason {
     explanation: Explanation,
 }
 
+/// Number of jobs whose reasons are read at once. What was read takes more memory than the answers.
+const JOBS_AT_ONCE: usize = 1000;
+
 /// Lets the facts in the reasons of `all` answer, where no outcome of this log does.
 pub fn apply_reason_rules(all: &mut [JobAdvice]) {
-    let read = map_items(all, read_facts);
     // One job of each cluster and cause is tried.
     let mut tried = HashSet::new();
-    for (one, read) in all.iter_mut().zip(read) {
-        let Some(read) = read else {
-            continue;
-        };
-        let cause = (
-            one.ap.clone(),
-            one.cluster,
-            (one.hold_code, one.hold_subcode),
-            read.facts.thing,
-            read.facts.outcome,
-        );
-        let is_first = read.rule.action == Action::TryOne && tried.insert(cause);
-        read.answer(one, is_first);
+    // Many jobs are held for one cause, and share what is said about it.
+    let mut said: HashSet<Arc<[SharedText]>> = HashSet::new();
+    for part in all.chunks_mut(JOBS_AT_ONCE) {
+        let read = map_items(part, read_facts);
+        for (one, read) in part.iter_mut().zip(read) {
+            let Some(read) = read else {
+                continue;
+            };
+            let is_first = read.rule.action == Action::TryOne && tried.insert(read.cause(one));
+            read.answer(one, is_first);
+            if let Some(reasons) = said.get(&one.reasons) {
+                one.reasons = Arc::clone(reasons);
+            } else {
+                said.insert(Arc::clone(&one.reasons));
+            }
+        }
     }
 }
+
+/// Access point, cluster, code and subcode, thing and outcome of a hold.
+type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
@@ -132,6 +140,13 @@ fn is_limit_of_site(facts: &ReasonFacts, hold_code: i32) -> bool {
 }
 
 impl ReadReason {
+    /// Returns the cause of which one job is tried.
+    fn cause(&self, advice: &JobAdvice) -> TriedCause {
+        let codes = (advice.hold_code, advice.hold_subcode);
+        let ReasonFacts { thing, outcome, .. } = self.facts;
+        (advice.ap.clone(), advice.cluster, codes, thing, outcome)
+    }
+
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
     fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
         let action = match self.rule.action {

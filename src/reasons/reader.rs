@@ -288,30 +288,29 @@ const CONTAINER_SOFTWARE: &[&str] = &[
     "oci runtime",
 ];
 
+/// Words of faults of containers.
+const CONTAINERS: &[&str] = &[
+    "cannot pull image",
+    "response from daemon",
+    "running docker job",
+    "singularity test",
+    "apptainer test",
+    "container test",
+    "docker:",
+    "launch container",
+    "start container",
+    "image architecture",
+    "invalid reference format",
+    "docker daemon",
+];
+
+/// Words of credentials by which images are pulled.
+const IMAGE_CREDENTIALS: &[&str] = &["docker_pat", "docker cred", "docker pat"];
+
 /// Reads that a container could not be started.
 fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
-    let is_about = scan.has_any(&[
-        "cannot pull image",
-        "response from daemon",
-        "running docker job",
-        "singularity test",
-        "apptainer test",
-        "container test",
-        "docker:",
-        "launch container",
-        "start container",
-        "image architecture",
-        "invalid reference format",
-        "docker_pat",
-        "docker cred",
-        "docker pat",
-        "docker daemon",
-    ]);
-    if !is_about {
-        return None;
-    }
-    if scan.has_any(&["docker_pat", "docker cred", "docker pat"]) {
+    if scan.has_any(IMAGE_CREDENTIALS) {
         return Some(ReasonFacts {
             thing: Thing::Credential,
             operation: Operation::Pull,
@@ -320,6 +319,10 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             ..ReasonFacts::default()
         });
     }
+    if !scan.has_any(CONTAINERS) {
+        return None;
+    }
+
     let pulled = scan.after("cannot pull image ").and_then(leading_word);
     // Words in the name of an image mean nothing.
     let said = pulled.map(|image| scan.text.replace(image, "_"));
