@@ -1,6 +1,6 @@
 //! The model that answers: extremely randomised trees for each of the two questions about a hold.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use anyhow::Result;
 use rand::seq::index::sample;
@@ -54,7 +54,7 @@ pub struct HeldOdds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LearnedFrom {
-    /// In the local log.
+    /// In the log that is asked about, or in that of the model.
     ThisLog,
     /// In the prior alone.
     OtherLogs,
@@ -87,6 +87,8 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
+    /// Codes and classes of subcodes that the log of the model has taught, sorted.
+    pub(super) codes_here: Vec<(i32, i32)>,
     /// Codes and classes of subcodes that other access points have taught, sorted.
     pub(super) codes_elsewhere: Vec<(i32, i32)>,
     /// Calibration of the odds now, by the outcomes of earlier answers.
@@ -141,6 +143,7 @@ impl AnswerModel {
             } else {
                 local.max_age
             },
+            codes_here: known_codes(history, known_ms),
             codes_elsewhere: others.known_codes(),
             calibration: AnswerCalibration::default(),
         }))
@@ -190,8 +193,12 @@ impl AnswerModel {
         };
         let here = history.known_cause(kind, causes, asked_ms).outcomes.len();
         let class = (*code, subcode_class(*code, *subcode));
-        let is_elsewhere = says_what_failed && self.codes_elsewhere.binary_search(&class).is_ok();
-        if here >= MIN_TAUGHT_OUTCOMES || here > 0 && is_elsewhere {
+        let is_among =
+            |codes: &[(i32, i32)]| says_what_failed && codes.binary_search(&class).is_ok();
+        let is_elsewhere = is_among(&self.codes_elsewhere);
+        // The log of a user seldom shows what the log of the model does.
+        let is_taught = is_among(&self.codes_here);
+        if is_taught || here >= MIN_TAUGHT_OUTCOMES || here > 0 && is_elsewhere {
             LearnedFrom::ThisLog
         } else if is_elsewhere {
             LearnedFrom::OtherLogs
@@ -224,6 +231,22 @@ impl AnswerModel {
                 LearnedQuestion::Rate(_) => true,
             })
     }
+}
+
+/// Returns the codes and classes of subcodes of which enough outcomes are known at `known_ms`, sorted.
+fn known_codes(history: &HoldHistory<'_>, known_ms: i64) -> Vec<(i32, i32)> {
+    let mut seen = HashSet::new();
+    let mut known = BTreeSet::new();
+    for hold in &history.holds {
+        if !seen.insert((hold.code, hold.subcode)) {
+            continue;
+        }
+        let of_code = history.known_cause(CauseKind::Code, &hold.causes, known_ms);
+        if of_code.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
+            known.insert((hold.code, subcode_class(hold.code, hold.subcode)));
+        }
+    }
+    known.into_iter().collect()
 }
 
 /// A log as a source of rows.

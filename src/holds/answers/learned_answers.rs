@@ -21,7 +21,7 @@ use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 12,
+    version: 13,
     rebuild: "poolcast run CONFIG",
 };
 
@@ -44,6 +44,7 @@ pub struct LearnedAnswers {
 struct AnswersSummary {
     known_ms: i64,
     max_age: f64,
+    codes_here: Vec<(i32, i32)>,
     codes_elsewhere: Vec<(i32, i32)>,
     calibration: AnswerCalibration,
     limits: AnswerLimits,
@@ -99,6 +100,7 @@ impl LearnedAnswers {
         let summary = AnswersSummary {
             known_ms: self.known_ms,
             max_age: self.model.max_age,
+            codes_here: self.model.codes_here.clone(),
             codes_elsewhere: self.model.codes_elsewhere.clone(),
             calibration: self.model.calibration.clone(),
             limits: self.limits.clone(),
@@ -145,6 +147,7 @@ impl LearnedAnswers {
             now: open_question(&summary.now, &dir.join("now"))?,
             later: open_question(&summary.later, &dir.join("later"))?,
             max_age: summary.max_age,
+            codes_here: summary.codes_here,
             codes_elsewhere: summary.codes_elsewhere,
             calibration: summary.calibration,
         };
@@ -269,6 +272,20 @@ mod tests {
                 job.id()
             );
         }
+    }
+
+    #[test]
+    fn model_knows_in_the_log_of_a_user_what_its_own_log_taught() {
+        let answers = learned_test_answers();
+        let mut log = TestLog::default();
+        log.add_held(7, 20_000);
+        let store = log.store();
+        let mut history = HoldHistory::new(&store);
+        history.holds[0].named_fault = NamedFault::Server;
+        let end_ms = store.summary.end_ms;
+        let held = history.held_at(end_ms);
+        let odds = answers.model.odds(&history, &held, end_ms).expect("asked");
+        assert_eq!(odds[0].learned_from, LearnedFrom::ThisLog);
     }
 
     #[test]
