@@ -114,26 +114,26 @@ impl ComputedAdvice {
         let mut agreement = None;
         if let Some(queue) = question.queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
-            let (corrected, mut found) = queue.correct(all, ap, basis.asked_ms);
-            if has_jobs_of_others {
-                found.not_in_queue = 0;
-            }
+            let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
+        // The queue was asked for the jobs of one user alone.
+        if let Some(found) = agreement.as_mut().filter(|_| has_jobs_of_others) {
+            found.not_in_queue = 0;
+        }
+
         apply_reason_rules(&mut all);
         add_memory_plans(&store, &mut all);
         if !is_queue_of_now {
             name_other_schedds(&mut all);
         }
         let ended = check_selections(&store, &all, question.selections, at_ms)?;
+        let loops = if has_jobs_of_others {
+            Vec::new()
+        } else {
+            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now)
+        };
 
-        // The queue may know of a hold that is not in the log.
-        let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
-        let is_listed = |job: JobId| !has_jobs_of_others && !held.contains(&job);
-        let mut loops = restart_loops(&store, basis.asked_ms, is_listed);
-        if !loops.is_empty() && !is_queue_of_now {
-            default_schedd().name_others_of_loops(&mut loops);
-        }
         Ok(ComputedAdvice {
             basis,
             all,
@@ -203,6 +203,22 @@ impl ComputedAdvice {
             ));
         }
     }
+}
+
+/// Finds the jobs in `store` that start and are put back again. Of the held jobs, the advice in `all` speaks.
+fn loops_beside(
+    all: &[JobAdvice],
+    store: &EventStore,
+    asked_ms: i64,
+    is_queue_of_now: bool,
+) -> Vec<RestartLoop> {
+    // The queue may know of a hold that is not in the log.
+    let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
+    let mut loops = restart_loops(store, asked_ms, |job| !held.contains(&job));
+    if !loops.is_empty() && !is_queue_of_now {
+        default_schedd().name_others_of_loops(&mut loops);
+    }
+    loops
 }
 
 /// Judges the jobs that `store` shows as held, by what was `learned`, or else, and also if that is out of date,

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
-use poolcast_advice::LogWords;
 use poolcast_advice::policy::OwnerNames;
+use poolcast_advice::{JobAdvice, LogWords, apply_reason_rules};
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_collect::{explain, explain_beginning, find_generations, found_beside, skipped_note};
@@ -110,9 +110,19 @@ impl<'a> LogReading<'a> {
     }
 }
 
+/// Adds the texts in the logs of a configuration to `advice`, and lets the reasons among them answer.
+///
+/// # Errors
+/// Fails if a log cannot be read.
+pub(super) fn add_words(config: &Config, advice: &mut [JobAdvice]) -> Result<()> {
+    read_words(config)?.add_to(advice);
+    apply_reason_rules(advice);
+    Ok(())
+}
+
 /// Reads the texts in the logs of a configuration. No store keeps them, so the logs are read again;
 /// the result is empty if a log can be read only once.
-pub(super) fn read_words(config: &Config) -> Result<LogWords> {
+fn read_words(config: &Config) -> Result<LogWords> {
     let mut words = LogWords::default();
     if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
         return Ok(words);

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::default_schedd::name_other_schedds;
 use super::{logs, trained_run};
-use poolcast_advice::{AdviceBasis, AdviceModels, advise, apply_reason_rules};
+use poolcast_advice::{AdviceBasis, AdviceModels, advise};
 use poolcast_base::{files, output};
 use poolcast_events::EventStore;
 use poolcast_holds::answers::LearnedAnswers;
@@ -39,15 +39,11 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     };
     let mut advice = advise(&store, models, &inputs.config.advice, None)?;
     if !inputs.is_anonymous {
-        match logs::read_words(&inputs.config) {
-            Ok(words) => {
-                words.add_to(&mut advice);
-                apply_reason_rules(&mut advice);
-            }
-            Err(error) => output::note(&format!(
+        logs::add_words(&inputs.config, &mut advice).unwrap_or_else(|error| {
+            output::note(&format!(
                 "note: causes are named by their codes, because the log cannot be read: {error:#}"
-            )),
-        }
+            ));
+        });
     }
     name_other_schedds(&mut advice);
     let basis = AdviceBasis::new(&store, &models);

@@ -20,9 +20,7 @@ use super::text::changes::RunChanges;
 use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
-use poolcast_advice::{
-    AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise, apply_reason_rules,
-};
+use poolcast_advice::{AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise};
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
@@ -201,8 +199,7 @@ fn conclude_without_model(
         return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });
     }
 
-    logs::read_words(config)?.add_to(&mut advice);
-    apply_reason_rules(&mut advice);
+    logs::add_words(config, &mut advice)?;
     output::note(&format!("note: no model was trained: {}", few.why));
     output::print(&format!(
         "Events\n{}\n{}\neverything is in {}\n",
@@ -304,8 +301,7 @@ fn write_run_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) ->
         basis: basis.clone(),
         advice: advice.to_vec(),
     };
-    logs::read_words(config)?.add_to(&mut held.advice);
-    apply_reason_rules(&mut held.advice);
+    logs::add_words(config, &mut held.advice)?;
     let inputs = ReportInputs::read(&config.out, false)?;
     write_page(&inputs, Some(&held), &config.out.join(REPORT_FILE))?;
     Ok(held)

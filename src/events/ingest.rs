@@ -382,28 +382,10 @@ fn find_earlier(
     options: &ReadOptions,
     salt: &OwnerSalt,
 ) -> Result<EarlierStore> {
-    if manifest::finished_key(out, EVENTS_FORMAT).is_none()
-        || logs.iter().any(|log| eventlog::is_read_once(log))
-    {
+    let Some(summary) = comparable_summary(out, logs, options)? else {
         return Ok(EarlierStore::Other);
-    }
-    let summary: StoreSummary = manifest::read(out, EVENTS_FORMAT)?.body;
+    };
     let sources = &summary.sources;
-    if summary.options_key != options_key(options)? {
-        return Ok(EarlierStore::Other);
-    }
-    if sources.len() > logs.len() {
-        sources
-            .last()
-            .map_or(Ok(()), |last| ensure_not_rotated(out, last, logs))?;
-        return Ok(EarlierStore::Other);
-    }
-
-    // The logs may by now identify the access point of a log whose header does not name it.
-    if options.likely_ap.is_some() && sources.iter().any(lacks_access_point) {
-        return Ok(EarlierStore::Other);
-    }
-
     let stored = StoredLogs::new(out, sources.clone());
     let (mut last_has_grown, mut last_log) = (false, Checksum::default());
     let (mut is_resumable, mut has_same_files) = (true, true);
@@ -444,6 +426,34 @@ fn find_earlier(
         true => EarlierStore::Beginning(found),
         false => EarlierStore::Whole(found),
     })
+}
+
+/// Returns the summary of the store in `out` if its logs can be compared with `logs`; `None` if it is of others,
+/// or was read in another way.
+fn comparable_summary(
+    out: &Path,
+    logs: &[PathBuf],
+    options: &ReadOptions,
+) -> Result<Option<StoreSummary>> {
+    let is_finished = manifest::finished_key(out, EVENTS_FORMAT).is_some();
+    if !is_finished || logs.iter().any(|log| eventlog::is_read_once(log)) {
+        return Ok(None);
+    }
+    let summary: StoreSummary = manifest::read(out, EVENTS_FORMAT)?.body;
+    let sources = &summary.sources;
+    if summary.options_key != options_key(options)? {
+        return Ok(None);
+    }
+    if sources.len() > logs.len() {
+        sources
+            .last()
+            .map_or(Ok(()), |last| ensure_not_rotated(out, last, logs))?;
+        return Ok(None);
+    }
+
+    // The logs may by now identify the access point of a log whose header does not name it.
+    let may_be_named = options.likely_ap.is_some() && sources.iter().any(lacks_access_point);
+    Ok((!may_be_named).then_some(summary))
 }
 
 /// Checks the beginnings of all shards of the store in `out`. Those that are kept are not read.
