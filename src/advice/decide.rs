@@ -7,9 +7,7 @@ use poolcast_holds::answers::{
     FailedReleases, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, RecoveryRecord, ThingState,
 };
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::decision::{
-    ANOTHER_MACHINE_MAY, AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule,
-};
+use poolcast_holds::decision::{AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule};
 use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
 /// Minimum number of similar holds whose outcomes count as evidence.
@@ -214,7 +212,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
                 .to_owned(),
         ),
         HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => {
-            Some(ANOTHER_MACHINE_MAY.to_owned())
+            Some("a machine could not start a program that is installed there: another machine may".to_owned())
         }
         HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
         HoldAction::Fix if evidence.failed_while_others_read() => Some(OTHERS_READ.to_owned()),

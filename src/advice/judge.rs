@@ -21,7 +21,7 @@ use poolcast_base::error::EXIT_DONE;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoredJob};
-use poolcast_holds::answers::{NamedFault, ThingState};
+use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, reason_names_file,
@@ -243,7 +243,6 @@ impl HoldJudge<'_> {
     /// Judges by rule if the hold code has a rule that holds for the same reason do not contradict,
     /// or else by the evidence.
     fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
-        let (hold_code, hold_subcode) = held.reason();
         if self.is_unknown(held) {
             return Judgement::unknown();
         }
@@ -252,8 +251,8 @@ impl HoldJudge<'_> {
         {
             return judgement;
         }
-        let fault = self.named_fault(held);
-        match rule_without_odds(hold_code, hold_subcode, fault) {
+        let stated = stated_kind(&held.job, held.asked.cycle.hold);
+        match rule_without_odds(stated) {
             Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
                 Judgement::by_rule(&rule, held, odds.of_reason)
             }
@@ -266,14 +265,6 @@ impl HoldJudge<'_> {
     fn is_unknown(&self, held: &HeldJob<'_>) -> bool {
         let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
         !held.is_known && !self.queue.is_some_and(is_in_queue)
-    }
-
-    /// Returns the fault that the reason of the hold names.
-    fn named_fault(&self, held: &HeldJob<'_>) -> NamedFault {
-        let (hold_code, hold_subcode) = held.reason();
-        let hold = held.job.event(held.asked.cycle.hold);
-        let template = self.store.summary.reasons.get(&hold).unwrap_or_default();
-        NamedFault::of_template(hold_code, hold_subcode, template)
     }
 
     /// Judges by the answer about the hold; `None` if there is no answer model.
@@ -351,7 +342,7 @@ struct Judgement {
 
 impl Judgement {
     fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, of_reason: SimilarHolds) -> Judgement {
-        let mut reasons = vec![rule.why.to_owned()];
+        let mut reasons = vec![rule.why()];
         if rule.expects_failure() && of_reason.holds > 0 {
             reasons.push(similar_holds_words(of_reason));
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use htcondor_holdreasons::{ReasonKind, read_reason};
 use serde_json::Value;
 
 use super::held_ids::HeldId;
@@ -12,7 +13,6 @@ use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::answers::NamedFault;
 use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, code_rule, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
@@ -31,8 +31,8 @@ pub(super) struct QueuedJob {
     owner: Option<SharedText>,
     hold_code: i32,
     hold_subcode: i32,
-    /// The fault that the hold reason names.
-    named_fault: NamedFault,
+    /// What the hold reason states.
+    stated: ReasonKind,
     reason: Option<NumberedText>,
     since_s: i64,
     submitted_s: i64,
@@ -70,7 +70,7 @@ impl QueuedJob {
             owner: words("Owner").map(|owner| common.texts.share(&owner)),
             hold_code,
             hold_subcode,
-            named_fault: NamedFault::of_reason(hold_code, hold_subcode, reason),
+            stated: read_reason(reason, Some((hold_code, hold_subcode))).kind(),
             reason: words("HoldReason").map(|reason| common.texts.share_numbered(&reason)),
             since_s: moment_s("EnteredCurrentStatus"),
             submitted_s: moment_s("QDate"),
@@ -148,8 +148,8 @@ impl QueuedJob {
         texts: &mut CodeTexts,
     ) -> JobAdvice {
         let held = self.held_id();
-        let rule = rule_without_odds(self.hold_code, self.hold_subcode, self.named_fault);
-        let (meaning, reasons) = texts.of_hold(self.hold_code, self.hold_subcode, self.named_fault);
+        let rule = rule_without_odds(self.stated);
+        let (meaning, reasons) = texts.of_hold((self.hold_code, self.hold_subcode), self.stated);
         let mut advice = JobAdvice {
             ap: self.ap.as_ref().unwrap_or(ap).clone(),
             schedd: None,
@@ -223,18 +223,17 @@ impl CommonValues {
 /// The meaning of a hold code, and the reasons for the advice by its rule.
 type CodeText = (SharedText, Arc<[SharedText]>);
 
-/// The texts of each hold code and subcode, and of each fault that a reason names.
+/// The texts of each hold code and subcode, and of what reasons state.
 #[derive(Debug, Default)]
-pub(super) struct CodeTexts(HashMap<(i32, i32, NamedFault), CodeText>);
+pub(super) struct CodeTexts(HashMap<((i32, i32), ReasonKind), CodeText>);
 
 impl CodeTexts {
-    fn of_hold(&mut self, code: i32, subcode: i32, fault: NamedFault) -> CodeText {
-        let texts = self.0.entry((code, subcode, fault)).or_insert_with(|| {
+    fn of_hold(&mut self, codes: (i32, i32), stated: ReasonKind) -> CodeText {
+        let texts = self.0.entry((codes, stated)).or_insert_with(|| {
             let unknown = "its hold is not in the log, so the model cannot predict its outcome";
-            let rule = rule_without_odds(code, subcode, fault);
-            let reasons = rule.iter().map(|rule| rule.why).chain([unknown]);
-            let meaning = code_meaning(code, subcode).into();
-            (meaning, reasons.map(SharedText::from).collect())
+            let why = rule_without_odds(stated).map(|rule| SharedText::from(rule.why().as_str()));
+            let meaning = code_meaning(codes.0, codes.1).into();
+            (meaning, why.into_iter().chain([unknown.into()]).collect())
         });
         texts.clone()
     }

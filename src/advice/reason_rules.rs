@@ -8,11 +8,11 @@ use super::addresses::without_secrets;
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
+use htcondor_holdreasons::rules::{Action, Rule, rule_for};
+use htcondor_holdreasons::{Explanation, Outcome, ReasonFacts, Thing, explain, read_reason};
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
-use poolcast_reasons::rules::{Action, Rule, rule_for};
-use poolcast_reasons::{Explanation, Outcome, ReasonFacts, Thing, explain, read_reason};
 
 /// The statements in the reason of one job.
 struct ReadReason {
@@ -53,7 +53,7 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     let facts = facts_of(advice)?;
-    let rule = rule_for(&facts)?;
+    let rule = rule_for(facts.kind())?;
     // A release changes no limit of time, whatever the odds are.
     let is_time_limit = facts.thing == Thing::Time && rule.action == Action::Fix;
     let is_sure = is_known_elsewhere_alone(advice) || stays_whatever_others_did(&facts, rule);
@@ -230,8 +230,8 @@ impl ReadReason {
         if self.facts.outcome != Outcome::Exceeded {
             return None;
         }
-        let stated = |amount: Option<poolcast_reasons::Amount>| {
-            amount.and_then(poolcast_reasons::Amount::mib)
+        let stated = |amount: Option<htcondor_holdreasons::Amount>| {
+            amount.and_then(htcondor_holdreasons::Amount::mib)
         };
         let (limit, used) = (stated(self.facts.limit), stated(self.facts.used));
         let known = |attribute| advice.raise.filter(|raise| raise.attribute == attribute);

@@ -5,12 +5,12 @@ use std::io::Read as _;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
+use htcondor_holdreasons::rules::{Action, Party};
+use htcondor_holdreasons::{Explanation, ReasonFacts, explain, read_reason};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_cli::ExplainArgs;
-use poolcast_holds::decision::{HoldAction, answer_words, code_meaning, code_rule};
-use poolcast_reasons::rules::{Action, Party};
-use poolcast_reasons::{Explanation, ReasonFacts, explain, read_reason};
+use poolcast_holds::decision::{HoldAction, answer_words, code_meaning};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -46,7 +46,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     let codes = args.code.map(|code| (code, args.subcode.unwrap_or(0)));
     let facts = read_reason(&reason, codes);
     let explanation = explain(&facts);
-    let (action, mend) = answer(&explanation, codes);
+    let (action, mend) = answer(&facts, &explanation, codes);
     if args.output.json {
         let document = ExplainDocument {
             facts: &facts,
@@ -73,7 +73,11 @@ fn read_input() -> Result<String> {
 }
 
 /// Returns the action and what mends it: by the facts, or else by the code.
-fn answer(explanation: &Explanation, codes: Option<(i32, i32)>) -> (HoldAction, String) {
+fn answer(
+    facts: &ReasonFacts,
+    explanation: &Explanation,
+    codes: Option<(i32, i32)>,
+) -> (HoldAction, String) {
     let action = match explanation.action {
         Some(Action::Fix) => HoldAction::Fix,
         Some(Action::Later) => HoldAction::Later,
@@ -81,22 +85,16 @@ fn answer(explanation: &Explanation, codes: Option<(i32, i32)>) -> (HoldAction, 
         Some(Action::Leave) => HoldAction::Leave,
         None => HoldAction::None,
     };
-    if let Some(mend) = &explanation.mend {
-        return (action, mend.clone());
-    }
-    let Some((code, subcode)) = codes else {
-        return (action, "the text says too little".to_owned());
-    };
-    match code_rule(code, subcode) {
-        Some(rule) => (rule.action, format!("by the code alone: {}", rule.why)),
-        None => (
-            action,
-            format!(
-                "the text says too little, and the code only this: {}",
-                code_meaning(code, subcode)
-            ),
+    let mend = match (&explanation.mend, codes) {
+        (Some(mend), _) if facts.is_by_code => format!("by the code alone: {mend}"),
+        (Some(mend), _) => mend.clone(),
+        (None, None) => "the text says too little".to_owned(),
+        (None, Some((code, subcode))) => format!(
+            "the text says too little, and the code only this: {}",
+            code_meaning(code, subcode)
         ),
-    }
+    };
+    (action, mend)
 }
 
 /// Formats the meaning, the advice with the party at fault, and the checks that a look can make.

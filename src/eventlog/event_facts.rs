@@ -1,6 +1,8 @@
 //! Further facts of some events: the place of a run, its resource usage, the reason of a hold, and
 //! the names of a submission. Only this module packs them into words.
 
+use htcondor_holdreasons::ReasonKind;
+
 use super::event_number::{EVICTED, EXECUTE, HELD, NODE_TERMINATED, SUBMIT, TERMINATED};
 
 /// Number of words of the largest facts.
@@ -58,8 +60,11 @@ pub struct HoldFacts {
     /// Hash of the origin of that URL, or of the upper directories of that file; 0 if there is
     /// none.
     pub origin: u32,
-    /// Exit code of the job's program, if a policy of the job states it in the reason.
+    /// Exit code of the job's program, if a policy of the job states it in the reason. Larger ones than
+    /// 2,046, which only Windows has, count as 2,046.
     pub exit_code: Option<u32>,
+    /// What the reason states, without names and numbers.
+    pub kind: ReasonKind,
 }
 
 impl EventFacts {
@@ -93,6 +98,7 @@ impl EventFacts {
             file,
             origin,
             exit_code,
+            kind,
         } = hold;
         EventFacts([
             reason,
@@ -100,7 +106,7 @@ impl EventFacts {
             place.slot,
             file,
             origin,
-            pack_measured(exit_code),
+            pack_end(exit_code, kind),
         ])
     }
 
@@ -141,12 +147,13 @@ impl EventFacts {
     /// Returns the facts of a hold; all empty unless `number` is event 012.
     pub fn hold(&self, number: u16) -> HoldFacts {
         match (number, self.0) {
-            (HELD, [reason, host, slot, file, origin, exit_code]) => HoldFacts {
+            (HELD, [reason, host, slot, file, origin, end]) => HoldFacts {
                 reason,
                 place: ExecutionHost { host, slot },
                 file,
                 origin,
-                exit_code: unpack_measured(exit_code),
+                exit_code: unpack_measured(end & MAX_EXIT_WORD),
+                kind: ReasonKind::from_packed(end >> EXIT_CODE_BITS),
             },
             _ => HoldFacts::default(),
         }
@@ -186,6 +193,16 @@ impl EventFacts {
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
+}
+
+/// Bits of the exit code in the word that it shares with the kind of the reason.
+const EXIT_CODE_BITS: u32 = u32::BITS - ReasonKind::PACKED_BITS;
+/// The largest packed exit code.
+const MAX_EXIT_WORD: u32 = (1 << EXIT_CODE_BITS) - 1;
+
+/// Packs how the program ended, and what the reason states.
+fn pack_end(exit_code: Option<u32>, kind: ReasonKind) -> u32 {
+    kind.packed() << EXIT_CODE_BITS | pack_measured(exit_code).min(MAX_EXIT_WORD)
 }
 
 /// Returns true if event `number` ends a run and states its usage.

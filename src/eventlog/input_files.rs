@@ -55,7 +55,7 @@ mod tests {
 
     /// Returns the hashes of what `reason` names.
     fn named(reason: &str) -> InputFile {
-        let facts = read_hold_reason(reason.as_bytes(), 13, &mut Vec::new());
+        let facts = read_hold_reason(reason.as_bytes(), (13, 2), &mut Vec::new());
         InputFile {
             file: facts.file,
             origin: facts.origin,

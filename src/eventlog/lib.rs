@@ -65,6 +65,7 @@ pub use generations::{
     find_generations, is_event_log, likely_access_point, rotated_paths, sequence_number,
 };
 pub use global_header::{GlobalHeader, HEADER_BYTES, HISTORY_ORIGIN};
+pub use htcondor_holdreasons::ReasonKind;
 pub use input_files::{InputFile, MAX_INPUT_FILES};
 pub use job_ad::{JobAd, ResourceRequest};
 pub use log::{

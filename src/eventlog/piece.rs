@@ -287,7 +287,8 @@ impl ParsedPiece {
             let hash = template_hash(&text);
             let (_, event) = &mut self.events[hold.index];
             event.value = hash.cast_signed();
-            let facts = read_hold_reason(&text, event.hold_code, &mut scratch);
+            let codes = (event.hold_code, event.hold_subcode);
+            let facts = read_hold_reason(&text, codes, &mut scratch);
             event.facts = EventFacts::from_hold(facts);
             if !known.is_settled(hash) {
                 self.reasons.add(hash, || reason_template(&text));

@@ -237,6 +237,7 @@ mod tests {
     use crate::event_facts::{EventFacts, ExecutionHost, HoldFacts, name_hash};
     use crate::log::{EventBatch, LogGeneration};
     use crate::{DecidedBy, reason};
+    use htcondor_holdreasons::read_reason;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -985,7 +986,11 @@ mod tests {
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,
                 facts: match number {
-                    12 => EventFacts::from_hold(HoldFacts { reason: name_hash(b"some reason"), ..HoldFacts::default() }),
+                    12 => EventFacts::from_hold(HoldFacts {
+                        reason: name_hash(b"some reason"),
+                        kind: read_reason("some reason", Some((value.abs(), value))).kind(),
+                        ..HoldFacts::default()
+                    }),
                     1 => EventFacts::from_execution(ExecutionHost { host: name_hash(b"10.0.0.1"), slot: 0 }),
                     _ => EventFacts::default(),
                 },

@@ -2,6 +2,7 @@
 //! machine to machine: numbers, slots, addresses and sandboxes. The names of files, directories,
 //! URLs and origins stay, and so do the words of errors.
 
+use htcondor_holdreasons::{ReasonKind, read_reason};
 use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::event_facts::{ExecutionHost, HoldFacts, name_hash};
@@ -15,11 +16,15 @@ const SYSTEM_POLICY: i32 = 26;
 /// letter: in `ap40`, but not in `run_0001` or `job1234567`.
 const MAX_NAME_DIGITS: usize = 4;
 
-/// Parses `reason`, of a hold with the code `code`. `scratch` is memory for reuse.
-pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) -> HoldFacts {
+/// Parses `reason`, of a hold with these `codes`: code and subcode. `scratch` is memory for reuse.
+pub(super) fn read_hold_reason(
+    reason: &[u8],
+    codes: (i32, i32),
+    scratch: &mut Vec<u8>,
+) -> HoldFacts {
     scratch.clear();
     let named = normalise(reason, scratch);
-    let is_policy = matches!(code, JOB_POLICY | SYSTEM_POLICY);
+    let is_policy = matches!(codes.0, JOB_POLICY | SYSTEM_POLICY);
     HoldFacts {
         reason: if scratch.is_empty() {
             0
@@ -30,7 +35,16 @@ pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) 
         file: named.file.map_or(0, name_hash),
         origin: named.file.map_or(0, |file| name_hash(origin_of(file))),
         exit_code: if is_policy { exit_code(reason) } else { None },
+        kind: reason_kind(reason, codes),
     }
+}
+
+/// Reads what `reason` states; nothing for an empty reason.
+fn reason_kind(reason: &[u8], codes: (i32, i32)) -> ReasonKind {
+    if reason.trim_ascii().is_empty() {
+        return ReasonKind::default();
+    }
+    read_reason(&String::from_utf8_lossy(reason), Some(codes)).kind()
 }
 
 /// The file that a hold reason names.
@@ -522,7 +536,7 @@ mod tests {
         let is = |reason: &str, file: &str, origin: &str| {
             let expected = Some(NamedFile { file, origin });
             assert_eq!(named_file(reason), expected, "{reason}");
-            let facts = read_hold_reason(reason.as_bytes(), 13, &mut Vec::new());
+            let facts = read_hold_reason(reason.as_bytes(), (13, 2), &mut Vec::new());
             let hashes = [file, origin].map(|name| name_hash(name.as_bytes()));
             assert_eq!([facts.file, facts.origin], hashes, "{reason}");
         };
@@ -585,7 +599,8 @@ mod tests {
 
     #[test]
     fn place_and_exit_code_are_parsed_from_reasons() {
-        let read = |reason: &str, code| read_hold_reason(reason.as_bytes(), code, &mut Vec::new());
+        let read =
+            |reason: &str, code| read_hold_reason(reason.as_bytes(), (code, 0), &mut Vec::new());
         let typo = missing_input("slot1_13@node7.example", "/home/tester/gel/in/typo.dat");
         assert_eq!(
             read(&typo, 13).place,
@@ -606,7 +621,8 @@ mod tests {
         assert_eq!(read("the status was bad", 3).exit_code, None);
         assert_eq!(read("(HTTP status 404)", 13).exit_code, None);
         assert_eq!(read("", 3), HoldFacts::default());
-        assert_eq!(read(" \t|. ", 3), HoldFacts::default());
+        let punctuation = read(" \t|. ", 3);
+        assert_eq!((punctuation.reason, punctuation.file), (0, 0));
     }
 
     proptest! {
@@ -619,7 +635,7 @@ mod tests {
 
         #[test]
         fn arbitrary_reasons_never_panic(reason in proptest::collection::vec(any::<u8>(), 0..200)) {
-            read_hold_reason(&reason, 3, &mut Vec::new());
+            read_hold_reason(&reason, (3, 0), &mut Vec::new());
         }
     }
 }

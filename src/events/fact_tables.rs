@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 
 use htcondor_eventlog::{
-    EXECUTE, EventFacts, ExecutionHost, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
-    ends_run,
+    EXECUTE, EventFacts, ExecutionHost, HELD, HoldFacts, ReasonKind, RunUsage, SUBMIT,
+    SubmissionNames, ends_run,
 };
 use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn};
@@ -72,6 +72,7 @@ column_table! {
     hold_file: u32 = row.facts.file,
     hold_origin: u32 = row.facts.origin,
     hold_exit_code: u32 = row.facts.exit_code.unwrap_or(UNKNOWN),
+    hold_kind: u32 = row.facts.kind.packed(),
 }
 
 /// The tables, to write.
@@ -245,6 +246,7 @@ impl<'a> FactRows<'a> {
                 file: rows.hold_file[at],
                 origin: rows.hold_origin[at],
                 exit_code: known(rows.hold_exit_code[at]),
+                kind: ReasonKind::from_packed(rows.hold_kind[at]),
             },
             Err(_) => HoldFacts::default(),
         }

@@ -25,7 +25,7 @@ pub struct Explanation {
 
 /// Explains `facts`.
 pub fn explain(facts: &ReasonFacts) -> Explanation {
-    let rule = rule_for(facts);
+    let rule = rule_for(facts.kind());
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
     Explanation {
@@ -63,7 +63,9 @@ fn meaning(facts: &ReasonFacts) -> String {
         return words;
     }
     let task = format!("{} could not {}", actor(facts), task_words(facts));
-    match outcome_words(facts) {
+    // What was not understood says more than a number.
+    let said = Some(&facts.message).filter(|message| facts.is_by_code && !message.is_empty());
+    match said.cloned().or_else(|| outcome_words(facts)) {
         Some(how) => format!("{task}: {how}"),
         None => task,
     }

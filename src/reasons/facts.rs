@@ -2,26 +2,46 @@
 
 use serde::Serialize;
 
-/// The part of HTCondor, the program or the person whose words the reason has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Speaker {
-    #[default]
-    Unknown,
-    Shadow,
-    Starter,
-    Schedd,
-    Gridmanager,
-    /// A transfer plug-in.
-    Plugin,
-    /// A policy of an access point or an execution point.
-    SitePolicy,
-    /// The job's own policy.
-    JobPolicy,
-    Person,
-    /// A script of the site that prepares or ends jobs.
-    Hook,
+/// Declares an enum without values, whose variants have numbers in a store.
+macro_rules! stored_enum {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$variant_about:meta])* $variant:ident,)* }) => {
+        $(#[$about])*
+        pub enum $name { $($(#[$variant_about])* $variant,)* }
+
+        impl $name {
+            /// All variants, in the order of their numbers.
+            const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// Returns the variant with this number; the first if a later version has stored it.
+            fn numbered(number: u32) -> $name {
+                $name::ALL.get(number as usize).copied().unwrap_or_default()
+            }
+        }
+    };
+}
+
+stored_enum! {
+    /// The part of HTCondor, the program or the person whose words the reason has.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[expect(missing_docs, reason = "the names say it")]
+    pub enum Speaker {
+        #[default]
+        Unknown,
+        Shadow,
+        Starter,
+        Schedd,
+        Gridmanager,
+        /// A transfer plug-in.
+        Plugin,
+        /// A policy of an access point or an execution point.
+        SitePolicy,
+        /// The job's own policy.
+        JobPolicy,
+        Person,
+        /// A script of the site that prepares or ends jobs.
+        Hook,
+    }
 }
 
 /// The direction of a transfer, as the job sees it.
@@ -33,177 +53,185 @@ pub enum Direction {
     Output,
 }
 
-/// The side on which something failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Side {
-    #[default]
-    Unknown,
-    AccessPoint,
-    ExecutionPoint,
-    Server,
+stored_enum! {
+    /// The side on which something failed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[expect(missing_docs, reason = "the names say it")]
+    pub enum Side {
+        #[default]
+        Unknown,
+        AccessPoint,
+        ExecutionPoint,
+        Server,
+    }
 }
 
-/// The thing that an operation failed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Thing {
-    /// The reason does not say it.
-    #[default]
-    Unknown,
-    /// A file or a directory that is no other thing here.
-    File,
-    /// A file in the directory that the job had on a machine.
-    SandboxFile,
-    /// The place that output is renamed to.
-    OutputName,
-    /// Standard input.
-    StandardInput,
-    /// Standard output or standard error.
-    StandardOutput,
-    /// The program of the job.
-    Program,
-    /// A program that is not sent with the job: it is installed on the machine, or on a file system that
-    /// machines share.
-    InstalledProgram,
-    /// The program that the first line of a script names.
-    Interpreter,
-    /// The directory that the job starts in.
-    WorkingDirectory,
-    /// The job's event log.
-    UserLog,
-    /// The data behind an address.
-    Object,
-    /// A transfer plug-in.
-    Plugin,
-    /// A container image.
-    Image,
-    /// The software that runs containers.
-    ContainerSoftware,
-    /// A proxy, a token, or another credential.
-    Credential,
-    /// The memory that the job uses.
-    Memory,
-    /// The disk space that the job uses.
-    Disk,
-    /// The CPUs that the job uses.
-    Cpus,
-    /// The time that the job takes.
-    Time,
-    /// The number of times that the job was started.
-    Starts,
-    /// The size of the files to transfer.
-    TransferSize,
-    /// The way in which the job's program ended.
-    ProgramEnd,
-    /// An expression of a policy.
-    Expression,
-    /// The decision of a person.
-    Decision,
-    /// The job's files, which wait to be sent to the access point.
-    Spool,
-    /// A script of the site.
-    Hook,
-    /// A script of the job that runs before or after its program.
-    Script,
-    /// A checkpoint of the job.
-    Checkpoint,
-    /// The start times of the job.
-    Schedule,
-    /// The user's account.
-    Account,
-    /// Another batch system, or a service for jobs elsewhere.
-    RemoteSystem,
-    /// The request of the job to another batch system.
-    RemoteRequest,
-    /// HTCondor's own software.
-    OwnSoftware,
+stored_enum! {
+    /// The thing that an operation failed on.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Thing {
+        /// The reason does not say it.
+        #[default]
+        Unknown,
+        /// A file or a directory that is no other thing here.
+        File,
+        /// A file in the directory that the job had on a machine.
+        SandboxFile,
+        /// The place that output is renamed to.
+        OutputName,
+        /// Standard input.
+        StandardInput,
+        /// Standard output or standard error.
+        StandardOutput,
+        /// The program of the job.
+        Program,
+        /// A program that is not sent with the job: it is installed on the machine, or on a file system that
+        /// machines share.
+        InstalledProgram,
+        /// The program that the first line of a script names.
+        Interpreter,
+        /// The directory that the job starts in.
+        WorkingDirectory,
+        /// The job's event log.
+        UserLog,
+        /// The data behind an address.
+        Object,
+        /// A transfer plug-in.
+        Plugin,
+        /// A container image.
+        Image,
+        /// The software that runs containers.
+        ContainerSoftware,
+        /// A proxy, a token, or another credential.
+        Credential,
+        /// The memory that the job uses.
+        Memory,
+        /// The disk space that the job uses.
+        Disk,
+        /// The CPUs that the job uses.
+        Cpus,
+        /// The time that the job takes.
+        Time,
+        /// The number of times that the job was started.
+        Starts,
+        /// The size of the files to transfer.
+        TransferSize,
+        /// The way in which the job's program ended.
+        ProgramEnd,
+        /// An expression of a policy.
+        Expression,
+        /// The decision of a person.
+        Decision,
+        /// The job's files, which wait to be sent to the access point.
+        Spool,
+        /// A script of the site.
+        Hook,
+        /// A script of the job that runs before or after its program.
+        Script,
+        /// A checkpoint of the job.
+        Checkpoint,
+        /// The start times of the job.
+        Schedule,
+        /// The user's account.
+        Account,
+        /// Another batch system, or a service for jobs elsewhere.
+        RemoteSystem,
+        /// The request of the job to another batch system.
+        RemoteRequest,
+        /// HTCondor's own software.
+        OwnSoftware,
+    }
 }
 
-/// The operation that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Operation {
-    #[default]
-    Unknown,
-    Read,
-    Write,
-    CreateDirectory,
-    Open,
-    Execute,
-    Receive,
-    Send,
-    Pull,
-    Start,
-    Authenticate,
-    Submit,
-    Evaluate,
-    /// Using more or less of something than is allowed.
-    Use,
-    Hold,
+stored_enum! {
+    /// The operation that failed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[expect(missing_docs, reason = "the names say it")]
+    pub enum Operation {
+        #[default]
+        Unknown,
+        Read,
+        Write,
+        CreateDirectory,
+        Open,
+        Execute,
+        Receive,
+        Send,
+        Pull,
+        Start,
+        Authenticate,
+        Submit,
+        Evaluate,
+        /// Using more or less of something than is allowed.
+        Use,
+        Hold,
+    }
 }
 
-/// The way in which an operation ended, from a number or from words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// The reason does not say it.
-    #[default]
-    Unknown,
-    /// It does not exist.
-    Absent,
-    /// It is not allowed.
-    Denied,
-    /// It is there already.
-    Exists,
-    /// Something that was valid is not any more.
-    Expired,
-    /// A directory stands where a file is needed, or the reverse, or a link leads nowhere.
-    WrongKind,
-    /// It has no meaning, or is not supported.
-    Invalid,
-    /// No space is left.
-    Full,
-    /// The user may not store more.
-    Quota,
-    /// Nothing can be written there.
-    ReadOnly,
-    /// A disk or a mounted file system does not work.
-    MountLost,
-    /// No answer came in time.
-    TimedOut,
-    /// No connection, or it broke.
-    Disconnected,
-    /// The host's name is not known.
-    Unresolved,
-    /// It is busy, or asks to wait.
-    Busy,
-    /// The server fails.
-    Unavailable,
-    /// The data are not what was sent.
-    Corrupt,
-    /// The certificate of a server is not accepted.
-    BadCertificate,
-    /// The file is for another kind of machine, or is no program.
-    WrongFormat,
-    /// It is larger or longer than is possible.
-    TooLarge,
-    /// The machine has no memory left.
-    NoMemory,
-    /// A limit was passed.
-    Exceeded,
-    /// Far less was used than was requested.
-    Wasted,
-    /// It ended by a signal or without a word.
-    Died,
-    /// It ended with an error that is not known here.
-    Failed,
-    /// An expression has no value.
-    Undefined,
-    /// Nothing failed: it is so on purpose.
-    Intended,
+stored_enum! {
+    /// The way in which an operation ended, from a number or from words.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Outcome {
+        /// The reason does not say it.
+        #[default]
+        Unknown,
+        /// It does not exist.
+        Absent,
+        /// It is not allowed.
+        Denied,
+        /// It is there already.
+        Exists,
+        /// Something that was valid is not any more.
+        Expired,
+        /// A directory stands where a file is needed, or the reverse, or a link leads nowhere.
+        WrongKind,
+        /// It has no meaning, or is not supported.
+        Invalid,
+        /// No space is left.
+        Full,
+        /// The user may not store more.
+        Quota,
+        /// Nothing can be written there.
+        ReadOnly,
+        /// A disk or a mounted file system does not work.
+        MountLost,
+        /// No answer came in time.
+        TimedOut,
+        /// No connection, or it broke.
+        Disconnected,
+        /// The host's name is not known.
+        Unresolved,
+        /// It is busy, or asks to wait.
+        Busy,
+        /// The server fails.
+        Unavailable,
+        /// The data are not what was sent.
+        Corrupt,
+        /// The certificate of a server is not accepted.
+        BadCertificate,
+        /// The file is for another kind of machine, or is no program.
+        WrongFormat,
+        /// It is larger or longer than is possible.
+        TooLarge,
+        /// The machine has no memory left.
+        NoMemory,
+        /// A limit was passed.
+        Exceeded,
+        /// Far less was used than was requested.
+        Wasted,
+        /// It ended by a signal or without a word.
+        Died,
+        /// It ended with an error that is not known here.
+        Failed,
+        /// An expression has no value.
+        Undefined,
+        /// Nothing failed: it is so on purpose.
+        Intended,
+    }
 }
 
 impl Outcome {
@@ -257,6 +285,61 @@ impl Amount {
     }
 }
 
+/// The statements of a hold reason without names and numbers: the part that rules are for, and that a store
+/// keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ReasonKind {
+    /// The speaker of the reason.
+    pub speaker: Speaker,
+    /// The side on which it failed.
+    pub side: Side,
+    /// The thing that failed.
+    pub thing: Thing,
+    /// The operation that failed.
+    pub operation: Operation,
+    /// The outcome.
+    pub outcome: Outcome,
+}
+
+/// Bits of the speaker, the side, the thing, the operation and the outcome in a packed kind.
+const FIELD_BITS: [u32; 5] = [4, 2, 6, 4, 5];
+
+impl ReasonKind {
+    /// Bits of a packed kind.
+    pub const PACKED_BITS: u32 = 21;
+
+    /// Packs the kind into a number; 0 if nothing was read.
+    pub fn packed(self) -> u32 {
+        let numbers = [
+            self.speaker as u32,
+            self.side as u32,
+            self.thing as u32,
+            self.operation as u32,
+            self.outcome as u32,
+        ];
+        let fields = FIELD_BITS.into_iter().zip(numbers);
+        fields.fold(0, |packed, (bits, number)| packed << bits | number)
+    }
+
+    /// Unpacks what [`ReasonKind::packed`] has packed. What is unknown in any other number is `Unknown`.
+    pub fn from_packed(packed: u32) -> ReasonKind {
+        let mut numbers = [0; FIELD_BITS.len()];
+        let mut rest = packed;
+        for (number, bits) in numbers.iter_mut().zip(FIELD_BITS).rev() {
+            *number = rest & ((1 << bits) - 1);
+            rest >>= bits;
+        }
+        let [speaker, side, thing, operation, outcome] = numbers;
+        ReasonKind {
+            speaker: Speaker::numbered(speaker),
+            side: Side::numbered(side),
+            thing: Thing::numbered(thing),
+            operation: Operation::numbered(operation),
+            outcome: Outcome::numbered(outcome),
+        }
+    }
+}
+
 /// The statements of a hold reason. A part that was not understood is `Unknown` or absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReasonFacts {
@@ -284,4 +367,72 @@ pub struct ReasonFacts {
     pub used: Option<Amount>,
     /// The innermost message, as it was written.
     pub message: String,
+    /// True if the text was not understood, and what failed follows from the hold code.
+    pub is_by_code: bool,
+}
+
+impl ReasonFacts {
+    /// Returns the facts without names and numbers.
+    pub fn kind(&self) -> ReasonKind {
+        ReasonKind {
+            speaker: self.speaker,
+            side: self.side,
+            thing: self.thing,
+            operation: self.operation,
+            outcome: self.outcome,
+        }
+    }
+}
+
+impl From<ReasonKind> for ReasonFacts {
+    fn from(kind: ReasonKind) -> ReasonFacts {
+        let ReasonKind {
+            speaker,
+            side,
+            thing,
+            operation,
+            outcome,
+        } = kind;
+        ReasonFacts {
+            speaker,
+            side,
+            thing,
+            operation,
+            outcome,
+            ..ReasonFacts::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_unpacked_as_they_were_packed() {
+        for &thing in Thing::ALL {
+            for &outcome in Outcome::ALL {
+                let kind = ReasonKind {
+                    speaker: Speaker::Hook,
+                    side: Side::Server,
+                    thing,
+                    operation: Operation::Hold,
+                    outcome,
+                };
+                assert_eq!(ReasonKind::from_packed(kind.packed()), kind);
+            }
+        }
+        assert_eq!(ReasonKind::default().packed(), 0);
+        let lengths = [
+            Speaker::ALL.len(),
+            Side::ALL.len(),
+            Thing::ALL.len(),
+            Operation::ALL.len(),
+            Outcome::ALL.len(),
+        ];
+        let fits = |(length, bits): (usize, u32)| length <= 1 << bits;
+        assert!(lengths.into_iter().zip(FIELD_BITS).all(fits));
+        assert_eq!(FIELD_BITS.iter().sum::<u32>(), ReasonKind::PACKED_BITS);
+        assert_eq!(ReasonKind::from_packed(u32::MAX).thing, Thing::Unknown);
+    }
 }

@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod catalogue;
+mod codes;
 mod explanation;
 mod facts;
 mod heads;
@@ -19,6 +20,9 @@ pub mod rules;
 mod scan;
 mod transfers;
 
+pub use codes::kind_of_code;
 pub use explanation::{Explanation, explain};
-pub use facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+pub use facts::{
+    Amount, Direction, Number, Operation, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing,
+};
 pub use reader::read_reason;

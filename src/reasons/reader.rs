@@ -1,6 +1,7 @@
 //! Reads a hold reason as facts: each reader knows one part of the language, and the first that finds its
 //! part answers.
 
+use super::codes::{kind_of_code, may_have_errno};
 use super::facts::{Amount, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
@@ -75,18 +76,38 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
     if facts.message.is_empty() {
         facts.message = innermost(input.head.rest);
     }
-    // A subcode is a Unix error only with these codes, and only if the text names no number.
-    let is_errno_code = matches!(input.code, Some(6..=10 | 12..=14));
-    let may_be_errno = |subcode: &i32| (1..256).contains(subcode);
+    let Some((code, subcode)) = input.code.zip(input.subcode) else {
+        return facts;
+    };
+    // A subcode is a Unix error only if the text names no number.
     if facts.outcome == Outcome::Unknown
-        && is_errno_code
         && facts.thing != Thing::Plugin
-        && let Some(errno) = input.subcode.filter(may_be_errno)
+        && may_have_errno(code, subcode)
     {
-        facts.outcome = of_errno(errno);
-        facts.number = Some(Number::Errno(errno));
+        facts.outcome = of_errno(subcode);
+        facts.number = Some(Number::Errno(subcode));
     }
+    fill_in_from_code(&mut facts, code, subcode);
     facts
+}
+
+/// Adds what the code is about to facts that name no thing, unless the text says that another side failed.
+fn fill_in_from_code(facts: &mut ReasonFacts, code: i32, subcode: i32) {
+    let of_code = kind_of_code(code, subcode);
+    let is_other_side =
+        facts.side != of_code.side && facts.side != Side::Unknown && of_code.side != Side::Unknown;
+    if facts.thing != Thing::Unknown || of_code.thing == Thing::Unknown || is_other_side {
+        return;
+    }
+    facts.thing = of_code.thing;
+    facts.operation = of_code.operation;
+    facts.is_by_code = true;
+    if facts.side == Side::Unknown {
+        facts.side = of_code.side;
+    }
+    if facts.outcome == Outcome::Unknown {
+        facts.outcome = of_code.outcome;
+    }
 }
 
 /// Reads that a person or HTCondor itself holds the job on purpose.

@@ -14,7 +14,7 @@ use super::facts::Outcome::{
     Failed, Full, Intended, Invalid, MountLost, NoMemory, Quota, ReadOnly, TimedOut, TooLarge,
     Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
 };
-use super::facts::{Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+use super::facts::{Operation, Outcome, ReasonKind, Side, Speaker, Thing};
 
 /// Advice on a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,22 +70,22 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns true if the rule is for `facts`.
-    fn fits(&self, facts: &ReasonFacts) -> bool {
+    /// Returns true if the rule is for facts of `kind`.
+    fn fits(&self, kind: &ReasonKind) -> bool {
         fn has<T: PartialEq>(list: &[T], value: &T) -> bool {
             list.is_empty() || list.contains(value)
         }
-        has(self.speaker, &facts.speaker)
-            && has(self.thing, &facts.thing)
-            && has(self.operation, &facts.operation)
-            && has(self.side, &facts.side)
-            && has(self.outcome, &facts.outcome)
+        has(self.speaker, &kind.speaker)
+            && has(self.thing, &kind.thing)
+            && has(self.operation, &kind.operation)
+            && has(self.side, &kind.side)
+            && has(self.outcome, &kind.outcome)
     }
 }
 
-/// Returns the rule for `facts`; `None` if they say too little.
-pub fn rule_for(facts: &ReasonFacts) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.fits(facts))
+/// Returns the rule for facts of `kind`; `None` if they say too little.
+pub fn rule_for(kind: ReasonKind) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.fits(&kind))
 }
 
 const ANY: Rule = Rule {
@@ -229,17 +229,21 @@ const RULES: &[Rule] = &[
         mend: "make {name} executable (chmod +x)", look: "the mode of the file", ..ANY },
     Rule { thing: &[Thing::Program, Thing::InstalledProgram], outcome: &[TooLarge], action: Fix, fault: User, attribute: &["Args", "Environment"],
         mend: "its arguments or its environment are too long: shorten them", ..ANY },
+    Rule { thing: &[Thing::InstalledProgram], action: TryOne, fault: Machine, attribute: &["Cmd", "Requirements"],
+        mend: "{name} is not started on this machine: another one may", ..ANY },
+    Rule { thing: &[Thing::Program], operation: &[Operation::Execute], action: Fix, fault: User, attribute: &["Cmd"],
+        mend: "{name} cannot be started anywhere until its path, its mode and its architecture are right", look: "the program and its first line", ..ANY },
     Rule { thing: &[Thing::Program], operation: &[Operation::Start], action: Fix, fault: User, attribute: &["Cmd", "ContainerImage"],
         mend: "the program {name} is not in the container: correct its path or the image", look: "the image", ..ANY },
     Rule { thing: &[Thing::StandardInput], outcome: &[MountLost, TimedOut], action: TryOne, fault: Machine, mend: "the machine does not reach {name}: another one may", ..ANY },
     Rule { thing: &[Thing::StandardInput], action: Fix, fault: User, attribute: &["In"],
         mend: "put the input {name} back, or correct its path", look: "whether {name} is there", ..ANY },
-    Rule { thing: &[Thing::StandardOutput], side: AP, outcome: PASSING, action: Later, fault: Site,
-        mend: "release it once the file system of the access point works and has room", ..ANY },
     Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[MountLost, TimedOut, Full, ReadOnly], action: TryOne, fault: Machine, attribute: &["Out", "Err"],
         mend: "the machine cannot write {name}: another one may", ..ANY },
     Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[Absent, WrongKind], action: TryOne, fault: UserOrMachine, attribute: &["Out", "Err"],
         mend: "the machine does not see the directory of {name}: another one may; if none does, create it or correct the path", look: "the directory of {name}", ..ANY },
+    Rule { thing: &[Thing::StandardOutput], outcome: PASSING, action: Later, fault: Site,
+        mend: "release it once the file system of its output works and has room", ..ANY },
     Rule { thing: &[Thing::StandardOutput], outcome: &[Quota], action: Fix, fault: User, attribute: &["Out", "Err"],
         mend: "the disk quota is used up where {name} goes: remove files or ask for a larger quota", ..ANY },
     Rule { thing: &[Thing::StandardOutput], action: Fix, fault: User, attribute: &["Out", "Err"],

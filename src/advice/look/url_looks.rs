@@ -7,6 +7,7 @@ use super::job_look::{JobLook, LookState};
 use super::looks::{LookPlan, add_looks};
 use crate::addresses::{server_of, without_secrets};
 use crate::job_advice::{AdviceGround, JobAdvice};
+use htcondor_holdreasons::read_reason;
 use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
@@ -149,13 +150,13 @@ impl LookPlan {
 
 /// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`.
 fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
-    let (before, after) = reason.split_once("URL file = ")?;
+    let (_, after) = reason.split_once("URL file = ")?;
     let url = after.split([' ', ')', '|']).next()?;
-    let fault = NamedFault::of_reason(TRANSFER_INPUT, PLUGIN_EXIT_1, before);
+    let stated = read_reason(reason, Some((TRANSFER_INPUT, PLUGIN_EXIT_1)));
     is_askable(url).then_some(FailedUrl {
         job,
         url,
-        was_not_found: fault == NamedFault::Missing,
+        was_not_found: NamedFault::of_kind(stated.kind()) == NamedFault::Missing,
     })
 }
 

@@ -262,5 +262,5 @@ fn code_advice(code: i32, subcode: i32) -> String {
         HoldAction::Leave => "leave it",
         HoldAction::None => "no advice",
     };
-    format!("{action}: {}", rule.why)
+    format!("{action}: {}", rule.why())
 }

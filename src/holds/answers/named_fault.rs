@@ -1,49 +1,16 @@
 //! The fault that a hold reason names: of a transfer plug-in, of a policy, or of a machine.
 
-use std::collections::HashMap;
-
-use htcondor_eventlog::reason_template;
-use poolcast_events::EventStore;
+use htcondor_eventlog::ReasonKind;
+use htcondor_holdreasons::{Outcome, Thing, kind_of_code};
+use poolcast_events::StoredJob;
 use serde::{Deserialize, Serialize};
-
-/// Phrases that name a fault of a server or a network, in the templates of the log reader, which keep
-/// listed words alone. Curl, Pelican and HTTP use them.
-const SERVER: [&str; 15] = [
-    "timed out",
-    "deadline exceeded",
-    "connection refused",
-    "connection reset",
-    "unavailable",
-    "network is unreachable",
-    "could not resolve",
-    "bad gateway",
-    "gateway timeout",
-    "408",
-    "429",
-    "500",
-    "502",
-    "503",
-    "504",
-];
-/// Phrases that say that a server has no such file.
-const MISSING: [&str; 5] = ["404", "410", "not found", "no such file", "does not exist"];
-/// Phrases that say that a server refuses to send or to take the file.
-const DENIED: [&str; 3] = ["401", "403", "permission denied"];
-
-/// Phrase that names a program which is installed on the machine: templates keep the directories of such
-/// programs, and no other paths.
-const INSTALLED_PROGRAM: &str = "execute /";
 
 /// Code of holds because the program could not be started.
 pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
-/// Unix errors of a program that is there: it is for another architecture, or it may not be executed.
-const PROGRAM_FAULTS: [i32; 2] = [8, 13];
 /// The lowest subcode of a failed plug-in: HTCondor shifts its exit code left by eight bits.
 const PLUGIN_SUBCODES: i32 = 256;
-/// Codes of holds by the job's own policy and by the access point's.
-const POLICIES: [i32; 2] = [3, 26];
 
-/// What a transfer plug-in or a policy says is wrong.
+/// What the reason of a hold names as wrong, as far as other jobs can show whether it still is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -66,29 +33,31 @@ pub enum NamedFault {
 }
 
 impl NamedFault {
-    /// Returns the fault that a plug-in names. It may list several attempts, and then a fault of the
-    /// server explains the others.
-    fn of_plugin(template: &str) -> NamedFault {
-        let names = |phrases: &[&str]| phrases.iter().any(|phrase| template.contains(phrase));
-        if names(&SERVER) {
-            NamedFault::Server
-        } else if names(&MISSING) {
-            NamedFault::Missing
-        } else if names(&DENIED) {
-            NamedFault::Denied
-        } else {
-            NamedFault::Unknown
+    /// Returns the fault that follows from what a reason states.
+    pub fn of_kind(kind: ReasonKind) -> NamedFault {
+        match (kind.thing, kind.outcome) {
+            (Thing::Object, Outcome::Absent) => NamedFault::Missing,
+            (Thing::Object, Outcome::Denied | Outcome::Expired) => NamedFault::Denied,
+            (Thing::Object, outcome) if outcome.passes() => NamedFault::Server,
+            (Thing::Memory, Outcome::Exceeded) => NamedFault::Memory,
+            // A program for another architecture, or without permission, is at fault itself.
+            (Thing::InstalledProgram, Outcome::WrongFormat | Outcome::Denied) => {
+                NamedFault::Unknown
+            }
+            (Thing::InstalledProgram, _) => NamedFault::Machine,
+            _ => NamedFault::Unknown,
         }
     }
 
-    /// Returns the fault that the text of a hold reason names.
-    pub fn of_reason(code: i32, subcode: i32, reason: &str) -> NamedFault {
-        NamedFault::of_template(code, subcode, &reason_template(reason.as_bytes()))
-    }
-
-    /// Returns the fault that the template of a hold reason names.
-    pub fn of_template(code: i32, subcode: i32, template: &str) -> NamedFault {
-        TemplateFaults::new(template).of_code(code, subcode)
+    /// Returns `kind` with this fault, which other jobs have shown, in place of the one that the reason names.
+    pub fn corrects(self, kind: ReasonKind) -> ReasonKind {
+        let outcome = match self {
+            fault if fault == NamedFault::of_kind(kind) => kind.outcome,
+            NamedFault::Missing => Outcome::Absent,
+            NamedFault::Server => Outcome::Unavailable,
+            _ => kind.outcome,
+        };
+        ReasonKind { outcome, ..kind }
     }
 
     /// Returns true if the fault is one of the file, which stays if its server works.
@@ -114,13 +83,14 @@ impl NamedFault {
     }
 }
 
-/// Returns true if a policy says that a job used more memory than it may, as in the policies of the
-/// HTCondor manual and of access points.
-fn is_memory_excess(template: &str) -> bool {
-    template.contains("memory")
-        && ["exceed", "limit"]
-            .iter()
-            .any(|word| template.contains(word))
+/// Returns what the reason of hold `hold` of `job` states, or else what its code does.
+pub fn stated_kind(job: &StoredJob<'_>, hold: usize) -> ReasonKind {
+    let kind = job.hold_facts(hold).kind;
+    if kind != ReasonKind::default() {
+        return kind;
+    }
+    let history = &job.history;
+    kind_of_code(history.hold_code[hold], history.hold_subcode[hold])
 }
 
 /// Returns true if the code and subcode of a hold, or the fault that its reason names, say what failed: an error of
@@ -148,135 +118,89 @@ pub(crate) fn is_plugin_transfer(code: i32, subcode: i32) -> bool {
     matches!(code, 12 | 13) && subcode >= PLUGIN_SUBCODES
 }
 
-/// The faults that the template of a hold reason names.
-#[derive(Debug, Clone, Copy, Default)]
-struct TemplateFaults {
-    /// If a plug-in failed.
-    of_plugin: NamedFault,
-    /// If a policy held the job.
-    of_policy: NamedFault,
-    /// If the program could not be started.
-    of_program: NamedFault,
-}
-
-impl TemplateFaults {
-    fn new(template: &str) -> TemplateFaults {
-        let of_policy = if is_memory_excess(template) {
-            NamedFault::Memory
-        } else {
-            NamedFault::Unknown
-        };
-        let of_program = if template.contains(INSTALLED_PROGRAM) {
-            NamedFault::Machine
-        } else {
-            NamedFault::Unknown
-        };
-        TemplateFaults {
-            of_plugin: NamedFault::of_plugin(template),
-            of_policy,
-            of_program,
-        }
-    }
-
-    /// Returns the fault that the template names in a hold with this code.
-    fn of_code(self, code: i32, subcode: i32) -> NamedFault {
-        if is_plugin_transfer(code, subcode) {
-            self.of_plugin
-        } else if POLICIES.contains(&code) {
-            self.of_policy
-        } else if code == PROGRAM_NOT_STARTED && !PROGRAM_FAULTS.contains(&subcode) {
-            self.of_program
-        } else {
-            NamedFault::Unknown
-        }
-    }
-}
-
-/// The faults that the templates of one store name, by the hashes of the templates.
-#[derive(Debug)]
-pub(super) struct NamedFaults(HashMap<u32, TemplateFaults>);
-
-impl NamedFaults {
-    pub(super) fn new(store: &EventStore) -> NamedFaults {
-        let templates = store.summary.reasons.iter();
-        NamedFaults(
-            templates
-                .map(|(hash, template)| (hash, TemplateFaults::new(template)))
-                .collect(),
-        )
-    }
-
-    /// Returns the fault that the template with this hash names in a hold with this code.
-    pub(super) fn get(&self, code: i32, subcode: i32, template: u32) -> NamedFault {
-        let faults = self.0.get(&template).copied().unwrap_or_default();
-        faults.of_code(code, subcode)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use htcondor_holdreasons::read_reason;
 
-    /// The log reader made all templates: the ones of Pelican from a simulated log, and the others from
-    /// logs of real pools.
+    fn fault(code: i32, subcode: i32, reason: &str) -> NamedFault {
+        NamedFault::of_kind(read_reason(reason, Some((code, subcode))).kind())
+    }
+
     #[test]
     fn reasons_of_plug_ins_name_faults() {
-        let pelican = "transfer input files failure at execution point * using protocol osdf details pelican * error attempt * from * error";
-        let end = "version * url file * exit * from *";
-        let of_pelican = |fault| NamedFault::of_plugin(&format!("{pelican} {fault} {end}"));
-        for fault in [
-            "error code * connection refused",
-            "error code * request failed * status 504 * timed out",
+        let from = |details: &str| {
+            let reason = format!(
+                "Transfer input files failure at execution point slot1@e using protocol osdf. Details: {details} ( URL file = osdf:///lab/x.tar )|"
+            );
+            fault(13, 256, &reason)
+        };
+        for (details, expected) in [
+            (
+                "Pelican Client Error: Attempt #1: from cache1: connection refused",
+                NamedFault::Server,
+            ),
+            (
+                "Pelican Client Error: Attempt #1: from cache1: request failed (HTTP status 504)",
+                NamedFault::Server,
+            ),
+            (
+                "Pelican Client Error: Attempt #1: from cache1: request failed (HTTP status 404)",
+                NamedFault::Missing,
+            ),
+            ("The requested URL returned error: 503", NamedFault::Server),
+            ("The requested URL returned error: 404", NamedFault::Missing),
+            ("The requested URL returned error: 403", NamedFault::Denied),
+            ("The requested URL returned error: 418", NamedFault::Unknown),
+            (
+                "osdf:///lab/x.tar: server returned 503 Service Unavailable",
+                NamedFault::Server,
+            ),
+            (
+                "connection reset by peer while transferring",
+                NamedFault::Server,
+            ),
         ] {
-            assert_eq!(of_pelican(fault), NamedFault::Server, "{fault}");
-        }
-        let missing =
-            "error code * request failed * status 404 unable to open * no such file or directory";
-        assert_eq!(of_pelican(missing), NamedFault::Missing);
-
-        let http = "transfer input files failure at execution point * using protocol http details the requested url returned error";
-        for (status, fault) in [
-            ("503", NamedFault::Server),
-            ("404", NamedFault::Missing),
-            ("403", NamedFault::Denied),
-            ("*", NamedFault::Unknown),
-        ] {
-            let template = format!("{http} {status} url file *");
-            assert_eq!(NamedFault::of_plugin(&template), fault, "{template}");
-        }
-        for template in [
-            "transfer input files failure at execution point * using protocol osdf details * server returned 503 * unavailable * url file *",
-            "transfer input files failure at execution point * using protocol osdf details * connection reset by * while transferring * url file *",
-        ] {
-            assert_eq!(NamedFault::of_plugin(template), NamedFault::Server);
+            assert_eq!(from(details), expected, "{details}");
         }
     }
 
     #[test]
     fn only_an_installed_program_is_a_fault_of_the_machine() {
-        let fault = |code, subcode, program: &str| {
+        let of_program = |errno, program: &str| {
             let reason = format!(
-                "Error from slot1@ep.example: Failed to execute '{program}': (errno=2: 'No such file or directory')"
+                "Error from slot1@ep.example: Failed to execute '{program}': (errno={errno}: 'an error')"
             );
-            NamedFault::of_reason(code, subcode, &reason)
+            fault(6, errno, &reason)
         };
         for program in [
             "/usr/bin/singularity",
             "/cvmfs/soft.example/bin/start",
-            "/lib64/x",
+            "/home/ada/run.sh",
         ] {
-            assert_eq!(fault(6, 2, program), NamedFault::Machine, "{program}");
+            assert_eq!(of_program(2, program), NamedFault::Machine, "{program}");
+            assert_eq!(of_program(107, program), NamedFault::Machine, "{program}");
+            assert_eq!(of_program(13, program), NamedFault::Unknown, "{program}");
         }
         for program in [
-            "/home/ada/usr/run.sh",
-            "/users/ada/run.sh",
+            "/var/lib/condor/execute/dir_7/condor_exec.exe",
             "usr/bin/python3",
         ] {
-            assert_eq!(fault(6, 2, program), NamedFault::Unknown, "{program}");
+            assert_eq!(of_program(2, program), NamedFault::Unknown, "{program}");
         }
-        assert_eq!(fault(6, 107, "/cvmfs/soft/start"), NamedFault::Machine);
-        assert_eq!(fault(6, 13, "/usr/bin/python3"), NamedFault::Unknown);
-        assert_eq!(fault(13, 2, "/usr/bin/singularity"), NamedFault::Unknown);
+    }
+
+    #[test]
+    fn other_jobs_correct_the_fault_that_a_reason_names() {
+        let missing = read_reason(
+            "server returned 404 Not Found ( URL file = osdf:///lab/x.tar )",
+            Some((13, 256)),
+        )
+        .kind();
+        let corrected = |fault: NamedFault| NamedFault::of_kind(fault.corrects(missing));
+        for fault in [NamedFault::Missing, NamedFault::Server] {
+            assert_eq!(corrected(fault), fault);
+        }
     }
 
     #[test]
@@ -303,10 +227,10 @@ mod tests {
     #[test]
     fn policies_name_memory() {
         let reason = "Job exceeded its memory request: used 162 MB of 50";
-        assert_eq!(NamedFault::of_reason(26, 102, reason), NamedFault::Memory);
-        assert_eq!(NamedFault::of_reason(3, 0, reason), NamedFault::Memory);
-        assert_eq!(NamedFault::of_reason(1, 0, reason), NamedFault::Unknown);
+        assert_eq!(fault(26, 102, reason), NamedFault::Memory);
+        assert_eq!(fault(3, 0, reason), NamedFault::Memory);
+        assert_eq!(fault(1, 0, reason), NamedFault::Unknown);
         let other = "The job exceeded allowed execute duration of 0+20:00:00";
-        assert_eq!(NamedFault::of_reason(26, 0, other), NamedFault::Unknown);
+        assert_eq!(fault(26, 0, other), NamedFault::Unknown);
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::named_fault::{NamedFault, NamedFaults, PROGRAM_NOT_STARTED};
+use super::named_fault::{NamedFault, PROGRAM_NOT_STARTED, stated_kind};
 use super::visible_repair::is_visibly_repaired;
-use htcondor_eventlog::DecidedBy;
+use htcondor_eventlog::{DecidedBy, ReasonKind};
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, LogGap, StoredJob};
 use poolcast_tensors::{
@@ -31,6 +31,8 @@ pub(crate) struct PastHold {
     pub(crate) subcode: i32,
     /// The fault that the hold reason names.
     pub(crate) named_fault: NamedFault,
+    /// What the reason states, or else the code.
+    pub(crate) stated: ReasonKind,
     /// True if the reason says that the server lacks the file, but the server failed, so that this is unknown.
     pub(crate) is_perhaps_missing: bool,
     /// Hash of the origin or directory that it names; 0 if it names none.
@@ -129,25 +131,19 @@ pub(crate) struct LaterOutcome {
 /// Returns all holds of `store`, sorted by job and time.
 pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
     let jobs = store.jobs();
-    let named_faults = NamedFaults::new(store);
     let parts = jobs.map_ranges(|range| {
         let mut holds = Vec::new();
         for index in range.filter(|&index| jobs.was_held(index)) {
             let job = jobs.get(index);
             let gaps = store.gaps(job.ap);
-            holds.extend(holds_of_job(index as u32, &job, gaps, &named_faults));
+            holds.extend(holds_of_job(index as u32, &job, gaps));
         }
         holds
     });
     parts.concat()
 }
 
-fn holds_of_job(
-    index: u32,
-    job: &StoredJob<'_>,
-    gaps: &[LogGap],
-    named_faults: &NamedFaults,
-) -> Vec<PastHold> {
+fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHold> {
     let history = &job.history;
     let cycles = hold_cycles(*history, LabelKind::Next, gaps);
     let mut holds: Vec<PastHold> = Vec::with_capacity(cycles.len());
@@ -157,8 +153,8 @@ fn holds_of_job(
             history.hold_code[cycle.hold],
             history.hold_subcode[cycle.hold],
         );
-        let template = history.value[cycle.hold].cast_unsigned();
-        let named_fault = named_faults.get(code, subcode, template);
+        let stated = stated_kind(job, cycle.hold);
+        let named_fault = NamedFault::of_kind(stated);
         let hold_ms = history.time_ms[cycle.hold];
         let is_seen = |outcome: &DatedOutcome| {
             !gaps
@@ -176,6 +172,7 @@ fn holds_of_job(
             code,
             subcode,
             named_fault,
+            stated,
             is_perhaps_missing: false,
             origin: job.hold_facts(cycle.hold).origin,
             hold_ms,

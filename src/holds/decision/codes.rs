@@ -1,8 +1,11 @@
 //! Hold codes: their meaning, and the answers that need no model. Sources: HTCondor's table of hold
 //! reason codes, and the hold templates of execution points.
 
+use htcondor_eventlog::ReasonKind;
+use htcondor_holdreasons::rules::{Action, rule_for};
+use htcondor_holdreasons::{Outcome, Thing, explain, kind_of_code};
+
 use super::action::HoldAction;
-use crate::answers::NamedFault;
 
 /// A remedy for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +22,13 @@ pub enum Remedy {
     Nothing,
 }
 
-/// An answer that follows from a hold code alone.
+/// An answer that follows from what the hold reason states, or from the hold code alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldRule {
+    /// What is stated.
+    stated: ReasonKind,
     /// The recommended action.
     pub action: HoldAction,
-    /// The reason for the action, as a complete sentence.
-    pub why: &'static str,
     /// The remedy for the fault, without the release that follows.
     pub remedy: Remedy,
     /// True if a person must release the job once the fault is fixed or has passed; false if
@@ -34,6 +37,29 @@ pub struct HoldRule {
 }
 
 impl HoldRule {
+    /// Returns the rule for what a reason states, in the table of rules.
+    fn new(stated: ReasonKind) -> Option<HoldRule> {
+        let rule = rule_for(stated)?;
+        Some(HoldRule {
+            stated,
+            // Nobody has chosen the job to try yet.
+            action: match rule.action {
+                Action::Fix => HoldAction::Fix,
+                Action::Later | Action::TryOne => HoldAction::Later,
+                Action::Leave => HoldAction::Leave,
+            },
+            remedy: remedy_for(stated, rule.action),
+            is_released_by_hand: stated.thing != Thing::Spool,
+        })
+    }
+
+    /// Says what happened and what mends it, without names.
+    pub fn why(&self) -> String {
+        let explained = explain(&self.stated.into());
+        let mend = explained.mend.unwrap_or_default();
+        format!("{}; {mend}", explained.meaning)
+    }
+
     /// Returns true if the rule predicts that a release would fail under present conditions.
     pub fn expects_failure(&self) -> bool {
         matches!(self.action, HoldAction::Fix | HoldAction::Later)
@@ -41,9 +67,9 @@ impl HoldRule {
 
     /// Returns true if the outcomes of holds for the same reason can overrule the rule. They cannot
     /// if the remedy is a higher request: raising it costs little, and most jobs that succeeded got
-    /// a higher request before their release.
+    /// a higher request before their release. No release changes a limit of time either.
     pub fn can_be_outweighed(&self) -> bool {
-        self.expects_failure() && !self.raises_request()
+        self.expects_failure() && !self.raises_request() && self.stated.thing != Thing::Time
     }
 
     /// Returns true if the remedy is a higher request.
@@ -145,177 +171,40 @@ fn errno_meaning(number: i32) -> Option<&'static str> {
     })
 }
 
-const fn fix(why: &'static str, remedy: Remedy) -> Option<HoldRule> {
-    Some(HoldRule {
-        action: HoldAction::Fix,
-        why,
-        remedy,
-        is_released_by_hand: true,
-    })
-}
-
-const fn later(why: &'static str) -> Option<HoldRule> {
-    Some(HoldRule {
-        action: HoldAction::Later,
-        why,
-        remedy: Remedy::Nothing,
-        is_released_by_hand: true,
-    })
-}
-
-const fn leave(why: &'static str, is_released_by_hand: bool) -> Option<HoldRule> {
-    Some(HoldRule {
-        action: HoldAction::Leave,
-        why,
-        remedy: Remedy::Nothing,
-        is_released_by_hand,
-    })
-}
-
-/// Returns the answer for a hold with this code whose reason names `fault`; `None` where a model has to
-/// judge.
-pub(super) fn hold_rule(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
-    match fault {
-        NamedFault::Missing => fix(
-            "the server does not have what the address names: correct it or upload the file, then release",
-            Remedy::Look,
-        ),
-        NamedFault::Denied => fix(
-            "the server refuses this file: renew the credential or ask for access, then release",
-            Remedy::Look,
-        ),
-        NamedFault::Memory => resource_rule(MEMORY),
-        NamedFault::Machine => None,
-        NamedFault::Server | NamedFault::Unknown => code_rule(code, subcode),
+/// Returns the remedy for what is stated, if the advice is `action`.
+fn remedy_for(stated: ReasonKind, action: Action) -> Remedy {
+    match (stated.thing, stated.outcome, action) {
+        (Thing::Memory, Outcome::Exceeded, Action::Fix) => Remedy::RaiseMemory,
+        (Thing::Disk, Outcome::Exceeded, Action::Fix) => Remedy::RaiseDisk,
+        (Thing::Cpus, Outcome::Exceeded, Action::Fix) => Remedy::RaiseCpus,
+        (_, _, Action::Fix) => Remedy::Look,
+        _ => Remedy::Nothing,
     }
 }
 
-/// The reason to wait where the machine could not start an installed program.
-pub const ANOTHER_MACHINE_MAY: &str =
-    "a machine could not start a program that is installed there: another machine may";
-
-/// Returns the answer for a hold where nothing is known but its code and the fault that its reason
-/// names; `None` if these say nothing.
-pub fn rule_without_odds(code: i32, subcode: i32, fault: NamedFault) -> Option<HoldRule> {
-    match fault {
-        NamedFault::Server => later(
-            "a server or a network failed, which passes without a repair: release it once it works again",
+/// Returns the answer for what a reason states; `None` where outcomes have to judge: a release may succeed, or
+/// nobody but the program or the author of a policy knows what it depends on.
+pub(super) fn hold_rule(stated: ReasonKind) -> Option<HoldRule> {
+    let is_known_to_its_author = match stated.thing {
+        Thing::Expression => stated.outcome == Outcome::Exceeded,
+        thing => matches!(
+            thing,
+            Thing::ProgramEnd | Thing::Starts | Thing::SandboxFile | Thing::Unknown
         ),
-        NamedFault::Machine => later(ANOTHER_MACHINE_MAY),
-        _ => hold_rule(code, subcode, fault),
-    }
+    };
+    HoldRule::new(stated).filter(|rule| {
+        matches!(rule.action, HoldAction::Fix | HoldAction::Leave) && !is_known_to_its_author
+    })
 }
 
-/// Returns the answer for codes whose outcome is certain; `None` where a model has to judge.
+/// Returns the answer for a hold where nothing is known but what its reason states; `None` if it says nothing.
+pub fn rule_without_odds(stated: ReasonKind) -> Option<HoldRule> {
+    HoldRule::new(stated)
+}
+
+/// Returns the answer for a code whose outcome is certain; `None` where outcomes have to judge.
 pub fn code_rule(code: i32, subcode: i32) -> Option<HoldRule> {
-    match code {
-        6..=10 | 14 | 22 => path_rule(code, subcode),
-        21 | 34 => resource_rule(subcode),
-        _ => policy_rule(code, subcode),
-    }
-}
-
-/// Returns the answer for a file or directory of the job that could not be opened.
-fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
-    match (code, subcode) {
-        (_, 122) => fix(
-            "a disk quota is exceeded: remove files or ask for a larger quota, then release",
-            Remedy::Look,
-        ),
-        (_, 28) => fix(
-            "a disk is full: free space where its program or files are written, then release",
-            Remedy::Look,
-        ),
-        (_, 62 | 110) => later(
-            "a file system or a host did not answer in time: release it once it answers again",
-        ),
-        (6, _) => fix(
-            "the program cannot be started anywhere until its path, mode or architecture is right",
-            Remedy::Look,
-        ),
-        _ => fix(
-            "a path it names cannot be opened: create it or correct it, then release",
-            Remedy::Look,
-        ),
-    }
-}
-
-/// Subcode of a hold because a job used more memory than it requested.
-const MEMORY: i32 = 102;
-
-/// Returns the answer for a job that used more than it requested.
-fn resource_rule(subcode: i32) -> Option<HoldRule> {
-    match subcode {
-        MEMORY => fix(
-            "it used more memory than it requested, and will again: raise RequestMemory, then release",
-            Remedy::RaiseMemory,
-        ),
-        104 => fix(
-            "it used more disk than it requested, and will again: raise RequestDisk, then release",
-            Remedy::RaiseDisk,
-        ),
-        101 => fix(
-            "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
-            Remedy::RaiseCpus,
-        ),
-        _ => None,
-    }
-}
-
-/// Returns the answer for all other codes, such as holds by people, by policies or by the job
-/// itself.
-fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
-    match (code, subcode) {
-        (1, _) => leave(
-            "a person held this job on purpose: release it once that person's reason is gone",
-            true,
-        ),
-        (15, _) => leave(
-            "it was submitted on hold: release it when it may start",
-            true,
-        ),
-        (16, _) => leave(
-            "its input files are still being transferred; HTCondor releases it when they have arrived",
-            false,
-        ),
-        (4, _) => fix(
-            "its credential is invalid: renew it, then release",
-            Remedy::Look,
-        ),
-        (5 | 27, _) => fix(
-            "a policy expression is undefined and will be again: define what it refers to, then release",
-            Remedy::Look,
-        ),
-        (12, 122) => fix(
-            "a disk quota is exceeded where its output goes: remove files or ask for a larger quota, then release",
-            Remedy::Look,
-        ),
-        (13, 2) => fix(
-            "an input file is missing on the access point: put it back or correct its name, then release",
-            Remedy::Look,
-        ),
-        (20 | 25, _) => fix(
-            "its start times cannot be met as set: correct the cron_ or deferral settings, then release",
-            Remedy::Look,
-        ),
-        (32 | 33, _) => fix(
-            "its files are larger than the access point transfers: move large files another way, then release",
-            Remedy::Look,
-        ),
-        (35 | 45, _) => fix(
-            "its container image does not work: correct the image, then release",
-            Remedy::Look,
-        ),
-        (36 | 43 | 44 | 48, _) => fix(
-            "a script or hook of the job fails: correct it, then release",
-            Remedy::Look,
-        ),
-        (46 | 47, _) => fix(
-            "it ran longer than allowed, and will again if released unchanged: split the work, checkpoint it, or ask for a longer duration; remove it if none of these is possible",
-            Remedy::Look,
-        ),
-        _ => None,
-    }
+    hold_rule(kind_of_code(code, subcode))
 }
 
 #[cfg(test)]
@@ -353,10 +242,15 @@ mod tests {
 
     #[test]
     fn a_program_of_the_machine_has_no_rule_but_without_odds() {
-        assert_eq!(hold_rule(6, 2, NamedFault::Machine), None);
-        let rule = rule_without_odds(6, 2, NamedFault::Machine);
+        let own = kind_of_code(6, 2);
+        let installed = ReasonKind {
+            thing: Thing::InstalledProgram,
+            ..own
+        };
+        assert_eq!(hold_rule(installed), None);
+        let rule = rule_without_odds(installed);
         assert_eq!(rule.map(|rule| rule.action), Some(HoldAction::Later));
-        let rule = rule_without_odds(6, 2, NamedFault::Unknown);
+        let rule = rule_without_odds(own);
         assert_eq!(rule.map(|rule| rule.action), Some(HoldAction::Fix));
     }
 
@@ -368,19 +262,18 @@ mod tests {
         assert_eq!(can_be_outweighed(21, 104), Some(false));
         assert_eq!(can_be_outweighed(13, 2), Some(true));
         assert_eq!(can_be_outweighed(1, 0), Some(false));
+        assert_eq!(can_be_outweighed(47, 0), Some(false), "a limit of time");
     }
 
     #[test]
     fn quotas_full_disks_and_timeouts_have_their_own_reasons() {
-        for code in [6, 7, 8, 9, 10, 14, 22] {
+        for code in [7, 8, 9, 10, 14, 22] {
             let said = |subcode| {
-                code_rule(code, subcode)
-                    .map(|rule| (rule.action, rule.why))
-                    .expect("a rule")
+                let rule = rule_without_odds(kind_of_code(code, subcode)).expect("a rule");
+                (rule.action, rule.why())
             };
             for (subcode, action, word) in [
                 (122, HoldAction::Fix, "quota"),
-                (28, HoldAction::Fix, "full"),
                 (110, HoldAction::Later, "in time"),
             ] {
                 let (found, why) = said(subcode);
@@ -389,10 +282,14 @@ mod tests {
                     "{code}/{subcode}: {why}"
                 );
             }
-            assert!(said(2).1.contains("path"), "{code}");
+            let (found, why) = said(2);
+            assert!(
+                found == HoldAction::Fix && why.contains("path"),
+                "{code}: {why}"
+            );
         }
         let output = code_rule(12, 122).expect("a rule");
-        assert!(output.action == HoldAction::Fix && output.why.contains("quota"));
+        assert!(output.action == HoldAction::Fix && output.why().contains("quota"));
         // A disk that is full gets room again when other jobs end.
         assert!(code_rule(12, 28).is_none());
         assert_eq!(

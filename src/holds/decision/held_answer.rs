@@ -329,6 +329,9 @@ fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use htcondor_eventlog::ReasonKind;
+    use htcondor_holdreasons::{Outcome, Thing, kind_of_code};
+
     use super::super::codes::{code_rule, hold_rule};
     use super::super::held_evidence::held_evidence;
     use super::*;
@@ -352,6 +355,15 @@ pub(super) mod tests {
     }
 
     /// The key of a hold for an input file.
+    /// What is stated about data that a plug-in could not get.
+    fn object_that_is(outcome: Outcome) -> ReasonKind {
+        ReasonKind {
+            thing: Thing::Object,
+            outcome,
+            ..ReasonKind::default()
+        }
+    }
+
     fn rule_key(named_fault: NamedFault) -> RuleKey {
         RuleKey {
             code: (13, 2),
@@ -865,7 +877,7 @@ pub(super) mod tests {
     #[test]
     fn rule_stays_for_a_hold_that_is_older_than_all_that_was_learned() {
         let old = |named_fault| HeldEvidence {
-            rule: hold_rule(13, 256, NamedFault::Missing),
+            rule: hold_rule(object_that_is(Outcome::Absent)),
             rule_key: rule_key(named_fault),
             is_beyond_learned: true,
             ..evidence(0.2, 0.9)
@@ -876,11 +888,10 @@ pub(super) mod tests {
 
     #[test]
     fn odds_outweigh_no_rule_before_outcomes_of_its_reason_are_known() {
-        for (code, subcode, fault) in [(13, 256, NamedFault::Missing), (46, 0, NamedFault::Unknown)]
-        {
+        for stated in [object_that_is(Outcome::Absent), kind_of_code(22, 0)] {
             let learned = HeldEvidence {
-                rule: hold_rule(code, subcode, fault),
-                rule_key: rule_key(fault),
+                rule: hold_rule(stated),
+                rule_key: rule_key(NamedFault::of_kind(stated)),
                 ..evidence(0.2, 0.9)
             };
             assert_eq!(answer(learned).0, HoldAction::Later);
@@ -899,11 +910,10 @@ pub(super) mod tests {
 
     #[test]
     fn odds_outweigh_no_rule_whose_reason_no_job_ever_got_past() {
-        for (code, subcode, fault) in [(13, 256, NamedFault::Denied), (47, 0, NamedFault::Unknown)]
-        {
+        for stated in [object_that_is(Outcome::Denied), kind_of_code(22, 0)] {
             let asked = |failures| HeldEvidence {
-                rule: hold_rule(code, subcode, fault),
-                rule_key: rule_key(fault),
+                rule: hold_rule(stated),
+                rule_key: rule_key(NamedFault::of_kind(stated)),
                 reason: ReasonRecord {
                     outcomes: 26,
                     failures,
@@ -911,7 +921,7 @@ pub(super) mod tests {
                 },
                 ..evidence(0.2, 0.63)
             };
-            assert_eq!(answer(asked(26)).0, HoldAction::Fix, "{code}");
+            assert_eq!(answer(asked(26)).0, HoldAction::Fix, "{stated:?}");
             assert_eq!(answer(asked(0)).0, HoldAction::Later, "a job got past it");
         }
     }
@@ -1082,7 +1092,7 @@ pub(super) mod tests {
         assert_eq!(firmness(&old((13, 2)), Some(rule_record(80))), PROBABLE);
         assert_eq!(firmness(&old((34, 102)), None), PROBABLE, "a request");
         let of_plugin = HeldEvidence {
-            rule: hold_rule(13, 256, NamedFault::Missing),
+            rule: hold_rule(object_that_is(Outcome::Absent)),
             ..old((13, 256))
         };
         assert_eq!(firmness(&of_plugin, None), PROBABLE, "a server may fail");

@@ -346,7 +346,7 @@ impl EvidenceInputs<'_> {
         let hold = &history.holds[index];
         let is_taught = is_taught(history, hold, asked_ms);
         let started_in_cluster = started_in_cluster(hold, succeeded);
-        let rule = hold_rule(hold.code, hold.subcode, named_fault);
+        let rule = hold_rule(named_fault.corrects(hold.stated));
         HeldEvidence {
             hold: index,
             rule_key: RuleKey {

@@ -13,8 +13,8 @@ pub use asked_answers::AskedAnswers;
 pub use cause_evidence::ProbeCause;
 pub(crate) use cause_evidence::{hold_cause, probe_count};
 pub use codes::{
-    ANOTHER_MACHINE_MAY, HoldRule, Remedy, code_meaning, code_rule, reason_names_file,
-    reason_names_host, rule_without_odds,
+    HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
+    rule_without_odds,
 };
 pub use held_answer::HeldAnswer;
 pub(crate) use held_answer::held_answer;
