@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
-use super::reason_rules::contradicts_code;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
-use poolcast_events::{EventStore, JobHistory, StoredJob};
-use poolcast_holds::answers::ClusterKey;
-use poolcast_holds::decision::{Remedy, code_rule};
+use htcondor_holdreasons::{Outcome, ReasonKind, Thing};
+use poolcast_events::{EventStore, StoredJob};
+use poolcast_holds::answers::{ClusterKey, stated_kind};
 
 /// Jobs with a known need from which on a batch gets a plan.
 const MIN_KNOWN_JOBS: usize = 10;
@@ -100,7 +99,7 @@ impl MemoryPlans {
 pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let aps = &store.summary.aps;
     let key_of = |one: &JobAdvice| {
-        if !is_held_for_memory(one.hold_code, one.hold_subcode) || contradicts_code(one) {
+        if !states_memory_excess(one.stated) {
             return None;
         }
         let ap = aps.iter().position(|ap| ap == one.ap.as_str())?;
@@ -135,8 +134,8 @@ pub(super) fn add_request(
     *least_mb = least_mb.iter().copied().chain(requested_mb).min();
 }
 
-fn is_held_for_memory(code: i32, subcode: i32) -> bool {
-    code_rule(code, subcode).is_some_and(|rule| rule.remedy == Remedy::RaiseMemory)
+fn states_memory_excess(stated: ReasonKind) -> bool {
+    (stated.thing, stated.outcome) == (Thing::Memory, Outcome::Exceeded)
 }
 
 /// Returns true if a job has no slot after event `number`.
@@ -178,19 +177,20 @@ impl JobMemory {
                 last_run_ms = time_ms.saturating_sub(started_ms).max(0).cast_unsigned();
                 memory.all_runs_ms = memory.all_runs_ms.saturating_add(last_run_ms);
             }
-            memory.add_end(&history, at, last_run_ms);
+            memory.add_end(job, at, last_run_ms);
         }
         memory
     }
 
     /// Adds what event `at` says about the end of the last run, which took `run_ms`.
-    fn add_end(&mut self, history: &JobHistory<'_>, at: usize, run_ms: u64) {
+    fn add_end(&mut self, job: &StoredJob<'_>, at: usize, run_ms: u64) {
+        let history = &job.history;
         match history.number[at] {
             TERMINATED if history.normal[at] == 1 && history.value[at] == 0 => {
                 self.success_ms = Some(run_ms);
             }
             // HTCondor may have evicted the job before.
-            HELD if is_held_for_memory(history.hold_code[at], history.hold_subcode[at]) => {
+            HELD if states_memory_excess(stated_kind(job, at)) => {
                 self.was_exceeded = true;
                 self.exceeded_ms = run_ms;
             }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use htcondor_holdreasons::{Outcome, Thing};
 use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
@@ -12,10 +13,9 @@ use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
-use super::reason_rules::contradicts_code;
 use super::thing_words::thing_name;
 use poolcast_holds::answers::ThingState;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_rank, code_rule};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_rank};
 
 /// Jobs that are held for one cause and get one answer.
 #[derive(Debug, Clone, Serialize)]
@@ -192,13 +192,13 @@ fn shared_words(jobs: &[&JobAdvice]) -> String {
     shared.unwrap_or_default()
 }
 
-/// Describes the hold code in few words.
+/// Describes the cause in few words, without its reason.
 fn code_words(advice: &JobAdvice) -> String {
-    let words = match (advice.hold_code, advice.hold_subcode) {
-        (21 | 34, 101) => "more CPUs than requested",
-        (21 | 34, 102) => "more memory than requested",
-        (21 | 34, 104) => "more disk than requested",
-        (1, _) => "held by a person",
+    let words = match (advice.stated.thing, advice.stated.outcome) {
+        (Thing::Cpus, Outcome::Exceeded) => "more CPUs than requested",
+        (Thing::Memory, Outcome::Exceeded) => "more memory than requested",
+        (Thing::Disk, Outcome::Exceeded) => "more disk than requested",
+        _ if advice.hold_code == 1 => "held by a person",
         _ => &advice.meaning,
     };
     words.to_owned()
@@ -207,14 +207,11 @@ fn code_words(advice: &JobAdvice) -> String {
 /// Returns true if the code alone identifies the cause. A different person who holds a job, or a
 /// different amount of memory used, does not make another cause.
 fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
-    if contradicts_code(advice) {
-        return false;
-    }
-    let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
-    let is_raise = matches!(
-        remedy,
-        Some(Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus)
+    let is_resource = matches!(
+        advice.stated.thing,
+        Thing::Memory | Thing::Disk | Thing::Cpus
     );
+    let is_raise = is_resource && advice.stated.outcome == Outcome::Exceeded;
     // The subcodes of an execution point's policy are of its own making.
     is_raise && advice.hold_code == 34 || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use htcondor_holdreasons::ReasonKind;
 use serde::{Serialize, Serializer};
 
 use super::held_ids::HeldId;
@@ -166,6 +167,9 @@ pub struct JobAdvice {
     /// True if outcomes of this log, for the reason of the hold, are behind the answer.
     #[serde(skip)]
     pub(super) has_outcomes_here: bool,
+    /// What the reason of the hold states, without names and numbers, or else its code.
+    #[serde(skip)]
+    pub(super) stated: ReasonKind,
     /// True if what the reason states decides.
     #[serde(skip)]
     pub is_reason_read: bool,
@@ -306,6 +310,7 @@ impl JobAdvice {
             requested_memory_mb: 0,
             is_hold_unknown: false,
             has_outcomes_here: false,
+            stated: ReasonKind::default(),
             is_reason_read: false,
             queue: Some(Arc::new(QueueFacts {
                 request_memory: Some("64".into()),

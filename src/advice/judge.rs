@@ -172,7 +172,7 @@ impl HoldJudge<'_> {
 
         let answers = self.answers.as_ref().filter(|_| has_probability);
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        let stated = match evidence {
+        let stated_probability = match evidence {
             Some(evidence) => evidence.stated_probability(),
             None => has_probability.then_some(odds.probability),
         };
@@ -205,7 +205,7 @@ impl HoldJudge<'_> {
             holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
-            probability: stated,
+            probability: stated_probability,
             later_probability: evidence.and_then(HeldEvidence::stated_later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
@@ -213,7 +213,7 @@ impl HoldJudge<'_> {
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,
             is_known_from_elsewhere: evidence
-                .filter(|_| stated.is_some())
+                .filter(|_| stated_probability.is_some())
                 .is_some_and(HeldEvidence::is_known_from_elsewhere),
             look: None,
             memory_plan: None,
@@ -222,6 +222,7 @@ impl HoldJudge<'_> {
             requested_memory_mb: held.job.request.memory_mb.into(),
             is_hold_unknown: self.is_unknown(held),
             has_outcomes_here: odds.contradicts_rule() || self.has_outcomes_here(held),
+            stated: stated_kind(&held.job, held.asked.cycle.hold),
             is_reason_read: false,
             queue: None,
         }

@@ -13,7 +13,7 @@ use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, code_rule, rule_without_odds};
+use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
@@ -115,7 +115,8 @@ impl QueuedJob {
         if self.reason.is_some() {
             advice.reason.clone_from(&self.reason);
         }
-        let remedy = code_rule(self.hold_code, self.hold_subcode).map(|rule| rule.remedy);
+        let remedy = rule_without_odds(self.stated).map(|rule| rule.remedy);
+        advice.stated = self.stated;
         let request = self.facts.request_memory.as_ref();
         let requested_mb = request.and_then(|request| request.parse().ok());
         let is_expression = request.is_some() && requested_mb.is_none();
@@ -192,6 +193,7 @@ impl QueuedJob {
             requested_memory_mb: 0,
             is_hold_unknown: false,
             has_outcomes_here: false,
+            stated: self.stated,
             is_reason_read: false,
             queue: None,
             job: JobId {

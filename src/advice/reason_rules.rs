@@ -1,5 +1,5 @@
-//! Answers by what the hold reason states, where else the rule for the hold code or outcomes at other access
-//! points would answer. The store has no texts, so that this is done once they were added to the advice.
+//! Answers by what the hold reason states, where no outcome of this log answers, and names what the text of the
+//! reason names. The store has no texts: without them, the answer is the same, without names.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,13 +52,10 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
-    let facts = facts_of(advice)?;
+    let facts = facts_of(advice);
     let rule = rule_for(facts.kind())?;
-    // A release changes no limit of time, whatever the odds are.
-    let is_time_limit = facts.thing == Thing::Time && rule.action == Action::Fix;
     let is_sure = is_known_elsewhere_alone(advice) || stays_whatever_others_did(&facts, rule);
-    let is_against_release = is_time_limit && advice.ground != AdviceGround::Look;
-    let answers = is_against_release || is_sure && may_answer(advice);
+    let answers = is_sure && may_answer(advice);
     answers.then(|| ReadReason {
         rule,
         explanation: explain(&facts),
@@ -66,24 +63,13 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     })
 }
 
-/// Reads the reason of a job; `None` if it is not known.
-fn facts_of(advice: &JobAdvice) -> Option<ReasonFacts> {
-    let reason = without_secrets(&advice.reason.as_ref()?.to_string());
-    let codes = (advice.hold_code, advice.hold_subcode);
-    Some(read_reason(&reason, Some(codes)))
-}
-
-/// Returns true if the reason of the job names another resource than its hold code.
-pub(super) fn contradicts_code(advice: &JobAdvice) -> bool {
-    let of_code = match (advice.hold_code, advice.hold_subcode) {
-        (21 | 34, 101) => Thing::Cpus,
-        (21 | 34, 102) => Thing::Memory,
-        (21 | 34, 104) => Thing::Disk,
-        _ => return false,
+/// Reads the reason of a job, or else what is stored of it.
+fn facts_of(advice: &JobAdvice) -> ReasonFacts {
+    let Some(reason) = &advice.reason else {
+        return advice.stated.into();
     };
-    let resources = [Thing::Cpus, Thing::Memory, Thing::Disk, Thing::Time];
-    let of_reason = facts_of(advice).map(|facts| facts.thing);
-    of_reason.is_some_and(|thing| thing != of_code && resources.contains(&thing))
+    let codes = (advice.hold_code, advice.hold_subcode);
+    read_reason(&without_secrets(&reason.to_string()), Some(codes))
 }
 
 /// Returns true if neither a look nor an outcome of this log answers about the job.
@@ -400,30 +386,6 @@ mod tests {
             );
             let command = one.command.as_ref().expect("a look").to_string();
             assert_eq!(command, "condor_q -hold 12.0");
-        }
-    }
-
-    #[test]
-    fn reasons_name_other_resources_than_their_codes() {
-        for (codes, reason, contradicts) in [
-            ((21, 102), "disk usage exceeded request_disk", true),
-            ((21, 104), "memory usage exceeded request_memory", true),
-            (
-                (34, 102),
-                "The job exceeded its allowed wall time of 1+00:00:00",
-                true,
-            ),
-            ((21, 102), "memory usage exceeded request_memory", false),
-            ((21, 104), "disk usage exceeded request_disk", false),
-            (
-                (34, 102),
-                "memory limit exceeded: the job used 9 GB of memory after 2 hours",
-                false,
-            ),
-            ((3, 0), "exit code 1", false),
-        ] {
-            let one = advice(codes.0, codes.1, reason);
-            assert_eq!(contradicts_code(&one), contradicts, "{reason}");
         }
     }
 

@@ -20,7 +20,9 @@ use super::text::changes::RunChanges;
 use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
-use poolcast_advice::{AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise};
+use poolcast_advice::{
+    AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise, apply_reason_rules,
+};
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
@@ -177,6 +179,7 @@ fn conclude_without_model(
     };
     let mut advice = advise(store, models, &config.advice, None)?;
     name_other_schedds(&mut advice);
+    let stored = without_texts(&advice);
     let basis = AdviceBasis::new(store, &models);
     let rehearsal = RehearsalTally::read(out)?;
     let report = RunReport {
@@ -190,7 +193,7 @@ fn conclude_without_model(
         rehearsal: rehearsal.as_ref().map(rehearsal_document),
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
-            body: advice_view(&basis, &advice, None).document(),
+            body: advice_view(&basis, &stored, None).document(),
         },
     };
     let changes = write_report(out, &report)?;
@@ -234,6 +237,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     };
     let mut advice = advise(&finished.store, models, &config.advice, None)?;
     name_other_schedds(&mut advice);
+    let stored = without_texts(&advice);
     let basis = AdviceBasis::new(&finished.store, &models);
 
     let rehearsal = RehearsalTally::read(&config.out)?;
@@ -248,7 +252,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         rehearsal: rehearsal.as_ref().map(rehearsal_document),
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
-            body: advice_view(&basis, &advice, None).document(),
+            body: advice_view(&basis, &stored, None).document(),
         },
     };
     let changes = write_report(&config.out, &report)?;
@@ -269,6 +273,13 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         output::print(&format!("\n{}", changes.text()))?;
     }
     print_advice(&finished.store, config, &held.basis, &held.advice)
+}
+
+/// Returns `advice` as it is stored: what reasons state answers, but nothing that they name is in it.
+fn without_texts(advice: &[JobAdvice]) -> Vec<JobAdvice> {
+    let mut stored = advice.to_vec();
+    apply_reason_rules(&mut stored);
+    stored
 }
 
 /// Prints the page about the held jobs.

@@ -213,7 +213,7 @@ fn thing_words(thing: Thing) -> &'static str {
         Thing::OutputName => "the output name",
         Thing::StandardInput => "standard input",
         Thing::StandardOutput => "standard output or error",
-        Thing::Program | Thing::InstalledProgram => "the program",
+        Thing::Program | Thing::InstalledProgram | Thing::SharedProgram => "the program",
         Thing::Interpreter => "the interpreter",
         Thing::WorkingDirectory => "the initial working directory",
         Thing::UserLog => "the job's log",

@@ -90,6 +90,8 @@ stored_enum! {
         /// A program that is not sent with the job: it is installed on the machine, or on a file system that
         /// machines share.
         InstalledProgram,
+        /// A program of the job in a directory of its own, such as one that machines share with the access point.
+        SharedProgram,
         /// The program that the first line of a script names.
         Interpreter,
         /// The directory that the job starts in.

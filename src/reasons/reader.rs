@@ -173,8 +173,10 @@ fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let error = Scan::new(end.and_then(|at| scan.text.get(at..)).unwrap_or_default());
     let (outcome, number) = read_outcome(&error);
     let mut facts = ReasonFacts {
-        thing: if is_installed(program) || program.starts_with('/') && !is_in_sandbox(program) {
+        thing: if is_installed(program) {
             Thing::InstalledProgram
+        } else if program.starts_with('/') && !is_in_sandbox(program) {
+            Thing::SharedProgram
         } else {
             Thing::Program
         },

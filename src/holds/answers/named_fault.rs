@@ -173,17 +173,14 @@ mod tests {
             );
             fault(6, errno, &reason)
         };
-        for program in [
-            "/usr/bin/singularity",
-            "/cvmfs/soft.example/bin/start",
-            "/home/ada/run.sh",
-        ] {
+        for program in ["/usr/bin/singularity", "/cvmfs/soft.example/bin/start"] {
             assert_eq!(of_program(2, program), NamedFault::Machine, "{program}");
             assert_eq!(of_program(107, program), NamedFault::Machine, "{program}");
             assert_eq!(of_program(13, program), NamedFault::Unknown, "{program}");
         }
         for program in [
             "/var/lib/condor/execute/dir_7/condor_exec.exe",
+            "/home/ada/run.sh",
             "usr/bin/python3",
         ] {
             assert_eq!(of_program(2, program), NamedFault::Unknown, "{program}");

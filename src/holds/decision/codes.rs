@@ -192,7 +192,16 @@ pub(super) fn hold_rule(stated: ReasonKind) -> Option<HoldRule> {
             Thing::ProgramEnd | Thing::Starts | Thing::SandboxFile | Thing::Unknown
         ),
     };
-    HoldRule::new(stated).filter(|rule| {
+    let rule = HoldRule::new(stated)?;
+    // Where many jobs were asked about, a path that nobody can see is mostly wrong. Odds overrule this.
+    if stated.thing == Thing::SharedProgram && stated.outcome == Outcome::Absent {
+        return Some(HoldRule {
+            action: HoldAction::Fix,
+            remedy: Remedy::Look,
+            ..rule
+        });
+    }
+    Some(rule).filter(|rule| {
         matches!(rule.action, HoldAction::Fix | HoldAction::Leave) && !is_known_to_its_author
     })
 }
