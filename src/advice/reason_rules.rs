@@ -171,10 +171,11 @@ impl ReadReason {
         advice.action = action;
         advice.ground = AdviceGround::Rule;
         if !is_same {
+            (advice.firmness, advice.evidence) = (None, None);
+        }
+        if action == HoldAction::Later {
             // Nobody has seen such a fault pass here.
-            let waits = action == HoldAction::Later;
-            advice.firmness = waits.then_some(AnswerFirmness::Possible);
-            advice.evidence = None;
+            advice.firmness = advice.firmness.or(Some(AnswerFirmness::Possible));
         }
         advice.probability = None;
         advice.later_probability = None;

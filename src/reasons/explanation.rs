@@ -59,13 +59,16 @@ fn meaning(facts: &ReasonFacts) -> String {
     let known = limit_words(facts)
         .or_else(|| purpose_words(facts))
         .or_else(|| failure_words(facts));
-    if let Some(words) = known {
-        return words;
-    }
-    let task = format!("{} could not {}", actor(facts), task_words(facts));
     // What was not understood says more than a number.
     let said = Some(&facts.message).filter(|message| facts.is_by_code && !message.is_empty());
-    match said.cloned().or_else(|| outcome_words(facts)) {
+    let (task, how) = match known {
+        Some(words) => (words, said.cloned()),
+        None => (
+            format!("{} could not {}", actor(facts), task_words(facts)),
+            said.cloned().or_else(|| outcome_words(facts)),
+        ),
+    };
+    match how {
         Some(how) => format!("{task}: {how}"),
         None => task,
     }

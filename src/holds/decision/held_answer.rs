@@ -355,7 +355,7 @@ pub(super) mod tests {
     }
 
     /// The key of a hold for an input file.
-    /// What is stated about data that a plug-in could not get.
+    /// Returns what is stated about data that a plug-in could not get.
     fn object_that_is(outcome: Outcome) -> ReasonKind {
         ReasonKind {
             thing: Thing::Object,
