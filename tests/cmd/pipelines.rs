@@ -321,32 +321,25 @@ fn overlapping_rows_or_groups_of_a_split_are_rejected() {
 
 #[test]
 fn time_limit_ends_the_trial_but_not_the_worker() {
-    let slow = "  rf:\n    parameters: {n_estimators: 100000}\n";
+    // No machine fits so many trees within a second. Whether it fits other pipelines in time
+    // depends on its load.
+    let slow = "  rf:\n    method: grid\n    parameters: {n_estimators: 100000, max_depth: {values: [8, 9]}}\n";
     let place = place(
         &[("  enet:", &format!("{slow}  enet:"))],
-        "--split-names A1 --pipeline-names lasso,rf",
+        "--split-names A1 --pipeline-names rf",
     );
     let run = place.run("sweep run sweep --threads 1 --trial-timeout 1");
-    assert_eq!(run.code, Some(0), "{run}");
-    assert!(run.stdout.contains("7 trials: 6 done, 1 failed"), "{run}");
-    let (late, done): (Vec<_>, Vec<_>) = rows(&place, "sweep")
-        .into_iter()
-        .partition(|row| row["pipeline"] == "rf");
-    assert!(
-        late[0]["ended"] == "time-limit" && late[0]["attempt"] == 1 && late[0]["fit"].is_null(),
-        "{}",
-        late[0]
-    );
-    assert!(
-        late[0]["error"]
-            .as_str()
-            .is_some_and(|error| error.contains("longer than 1 s"))
-    );
-    let workers: Vec<&Value> = done.iter().chain(&late).map(|row| &row["worker"]).collect();
-    assert!(
-        workers.windows(2).all(|pair| pair[0] == pair[1]),
-        "one worker did them all: {workers:?}"
-    );
+    assert!(run.stdout.contains("2 trials: 0 done, 2 failed"), "{run}");
+    let late = rows(&place, "sweep");
+    for row in &late {
+        assert!(
+            row["ended"] == "time-limit" && row["attempt"] == 1 && row["fit"].is_null(),
+            "{row}"
+        );
+        let error = row["error"].as_str().expect("an error");
+        assert!(error.contains("longer than 1 s"), "{error}");
+    }
+    assert_eq!(late[0]["worker"], late[1]["worker"], "one worker did both");
 }
 
 #[test]

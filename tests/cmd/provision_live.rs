@@ -773,7 +773,9 @@ fn advise_queries_a_live_slurm() {
     let now_s = jiff::Timestamp::now().as_second();
     let job = format!("comment=\"\"\nlink=1\nsubmitted={now_s}\nreleased={now_s}\n");
     fs_err::write(slurm.path("jobs/11"), job).expect("written");
-    slurm.plan(1, "COMPLETED", 500);
+    // It is far from its end, however long the calls take.
+    slurm.set("limit", "6000");
+    slurm.plan(1, "COMPLETED", 300_000);
     let without = slurm.run("provision advise --after 11");
     assert_eq!(without.code, Some(30), "{without}");
     assert!(

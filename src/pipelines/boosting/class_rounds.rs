@@ -6,7 +6,7 @@ use super::boosted_trees::{BoostedTrees, add_scores, output_probabilities};
 use super::rounds::{BoostingSettings, DERIVATIVE_UNIT, RoundGrower, RowDerivatives};
 use crate::classifier::{FitRun, TrainingSet};
 use crate::solvers::labels::{ClassLabels, output_classes, output_count};
-use crate::trees::histogram::DerivativeUnits;
+use crate::trees::sampled_rows::DerivativeUnits;
 
 /// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a
 /// missing value.

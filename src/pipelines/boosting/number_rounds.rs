@@ -12,7 +12,7 @@ use crate::classifier::FitRun;
 use crate::regressor::NumberTrainingSet;
 use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
-use crate::trees::histogram::DerivativeUnits;
+use crate::trees::sampled_rows::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::parallel::map_items;
 use poolcast_base::stats::{WeightedNumber, weighted_quantile};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::solvers::matrix::ColumnMatrix;
 use crate::trees::bins::{BinnedColumn, bin_columns};
 use crate::trees::grow::{GrowSettings, GrownTree, SplitColumns, grow_tree};
-use crate::trees::histogram::{DerivativeUnits, SampledRow};
+use crate::trees::sampled_rows::{DerivativeUnits, SampledRow};
 use crate::trees::split::SplitRule;
 
 /// Unit of derivatives, relative to the largest derivative of a round.

@@ -12,7 +12,7 @@ use crate::importances::ColumnImportances;
 use crate::solvers::labels::{output_classes, output_count};
 use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::bins::bin_columns;
-use crate::trees::histogram::DerivativeUnits;
+use crate::trees::sampled_rows::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::output::counted;
 

@@ -13,7 +13,7 @@ use crate::trees::bins::BinnedColumn;
 use crate::trees::grow::{
     DrawnColumns, GrowSettings, GrownTree, SplitColumns, SplitPosition, grow_tree,
 };
-use crate::trees::histogram::{DerivativeUnits, SampledRow};
+use crate::trees::sampled_rows::{DerivativeUnits, SampledRow};
 use crate::trees::split::SplitRule;
 use poolcast_base::parallel::map_numbers;
 

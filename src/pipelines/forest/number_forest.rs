@@ -15,7 +15,7 @@ use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::bins::bin_columns;
 use crate::trees::grow::GrownTree;
-use crate::trees::histogram::DerivativeUnits;
+use crate::trees::sampled_rows::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::output::counted;
 use poolcast_base::parallel::map_numbers;

@@ -6,7 +6,8 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::bins::{BinnedColumn, MAX_BINS};
-use super::histogram::{ColumnHistogram, FilledBin, GradientSum, NodeHistogram, SampledRow};
+use super::histogram::{ColumnHistogram, FilledBin, NodeHistogram};
+use super::sampled_rows::{GradientSum, RowBins, SampledRow};
 use super::split::{ColumnSplit, SplitRule, SplitSearch};
 use super::tree::{DecisionTree, SplitQuestion};
 
@@ -74,20 +75,35 @@ impl DrawnColumns {
         self.places[drawn]
     }
 
-    /// Splits a column. `filled` are the bins that have rows.
+    /// Splits a column. A random boundary needs no histogram.
     fn split(
         &mut self,
         search: &SplitSearch<'_>,
-        filled: &[FilledBin],
-        missing_bin: usize,
+        node: RowBins<'_>,
+        sums: &mut ColumnSums,
     ) -> Option<ColumnSplit> {
         match self.place {
-            SplitPosition::Best => search.best_split(filled, missing_bin),
+            SplitPosition::Best => sums.best_split(search, node),
             SplitPosition::Drawn => {
                 let draw_last = |bins| self.generator.random_range(bins);
-                search.drawn_split(filled, missing_bin, draw_last)
+                search.drawn_split(node, draw_last)
             }
         }
+    }
+}
+
+/// Sums of one column, reused for all columns and nodes.
+#[derive(Debug)]
+struct ColumnSums {
+    histogram: ColumnHistogram,
+    filled: Vec<FilledBin>,
+}
+
+impl ColumnSums {
+    /// Returns the best split of rows in these bins.
+    fn best_split(&mut self, search: &SplitSearch<'_>, node: RowBins<'_>) -> Option<ColumnSplit> {
+        self.histogram.list_filled(node, &mut self.filled);
+        search.best_split(&self.filled, usize::from(node.missing_bin))
     }
 }
 
@@ -114,8 +130,11 @@ pub(crate) fn grow_tree(
         choice,
         set_aside: rows.clone(),
         rows,
-        histogram: ColumnHistogram::new(),
-        filled: Vec::with_capacity(MAX_BINS),
+        row_bins: Vec::new(),
+        sums: ColumnSums {
+            histogram: ColumnHistogram::new(),
+            filled: Vec::with_capacity(MAX_BINS),
+        },
         tree: DecisionTree::new(),
         gains: vec![0.0; columns.len()],
     };
@@ -163,8 +182,9 @@ struct TreeGrower<'a> {
     rows: Vec<SampledRow>,
     /// Buffer as long as `rows`, for [`TreeGrower::part_rows`].
     set_aside: Vec<SampledRow>,
-    histogram: ColumnHistogram,
-    filled: Vec<FilledBin>,
+    /// Memory of [`RowBins`].
+    row_bins: Vec<u8>,
+    sums: ColumnSums,
     tree: DecisionTree,
     gains: Vec<f64>,
 }
@@ -226,11 +246,14 @@ impl TreeGrower<'_> {
                 let mut best = None;
                 for (at, column) in places.iter().copied().enumerate() {
                     let binned = &self.columns[column];
-                    match &node.histogram {
-                        Some(histogram) => histogram.list_filled(at, &mut self.filled),
-                        None => self.histogram.list_filled(binned, rows, &mut self.filled),
-                    }
-                    let split = search.best_split(&self.filled, binned.missing_bin());
+                    let split = if let Some(histogram) = &node.histogram {
+                        let filled = &mut self.sums.filled;
+                        histogram.list_filled(at, filled);
+                        search.best_split(filled, binned.missing_bin())
+                    } else {
+                        let bins = RowBins::new(binned, rows, &mut self.row_bins);
+                        self.sums.best_split(&search, bins)
+                    };
                     keep_best_split(&mut best, column, split);
                 }
                 best
@@ -244,10 +267,12 @@ impl TreeGrower<'_> {
                         break;
                     }
                     let column = drawn.draw(at);
-                    let binned = &self.columns[column];
-                    self.histogram.list_filled(binned, rows, &mut self.filled);
-                    has_choice |= self.filled.len() > 1;
-                    let split = drawn.split(&search, &self.filled, binned.missing_bin());
+                    let bins = RowBins::new(&self.columns[column], rows, &mut self.row_bins);
+                    if bins.are_same() {
+                        continue;
+                    }
+                    has_choice = true;
+                    let split = drawn.split(&search, bins, &mut self.sums);
                     keep_best_split(&mut best, column, split);
                 }
                 best
@@ -354,7 +379,7 @@ mod tests {
     use super::*;
     use crate::solvers::matrix::ColumnMatrix;
     use crate::trees::bins::bin_columns;
-    use crate::trees::histogram::DerivativeUnits;
+    use crate::trees::sampled_rows::DerivativeUnits;
 
     const UNITS: DerivativeUnits = DerivativeUnits {
         gradient: 1.0,

@@ -1,121 +1,15 @@
 //! Histograms: sums of the gradients of a node's rows, for each bin of a column.
 //!
-//! Gradients are whole multiples of a unit, so sums are exact and do not depend on the order of
-//! additions. The histogram of a node minus the histogram of one child is exactly the other
+//! Sums are exact, so the histogram of a node minus the histogram of one child is exactly the other
 //! child's.
 
 use rayon::prelude::*;
 
 use super::bins::{BinnedColumn, MAX_BINS};
+use super::sampled_rows::{GradientSum, RowBins, SampledRow};
 
 /// Minimum number of additions to make a histogram on several threads.
 const PARALLEL_ADDITIONS: usize = 1 << 16;
-
-/// Units of the derivatives of a tree's rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct DerivativeUnits {
-    /// Unit of the first derivative.
-    pub(crate) gradient: f64,
-    /// Unit of the second derivative.
-    pub(crate) hessian: f64,
-}
-
-impl DerivativeUnits {
-    /// Creates one unit for both derivatives.
-    pub(crate) fn same(unit: f64) -> DerivativeUnits {
-        DerivativeUnits {
-            gradient: unit,
-            hessian: unit,
-        }
-    }
-}
-
-/// A row of a tree's sample, with the derivatives of its loss in units.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct SampledRow {
-    /// Index of the row in the table.
-    row: u32,
-    gradient: i32,
-    /// At least 1.
-    hessian: i32,
-}
-
-impl SampledRow {
-    /// Creates a row, and rounds the first and the second derivative of its loss to multiples of
-    /// `units`.
-    #[inline]
-    pub(crate) fn new(
-        row: usize,
-        gradient: f64,
-        hessian: f64,
-        units: DerivativeUnits,
-    ) -> SampledRow {
-        SampledRow {
-            row: row as u32,
-            gradient: (gradient / units.gradient).round() as i32,
-            // A row that is predicted with certainty must still have a weight.
-            hessian: ((hessian / units.hessian).round() as i32).max(1),
-        }
-    }
-
-    /// Returns the bin of the row in a column.
-    #[inline]
-    pub(super) fn bin(self, row_bins: &[u8]) -> u8 {
-        row_bins[self.row as usize]
-    }
-
-    /// Returns true if both rows alone would give the same leaf value.
-    pub(super) fn agrees_with(self, other: SampledRow) -> bool {
-        i64::from(self.gradient) * i64::from(other.hessian)
-            == i64::from(other.gradient) * i64::from(self.hessian)
-    }
-}
-
-/// Sums of the derivatives of some rows, in units.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct GradientSum {
-    pub(super) gradient: i64,
-    pub(super) hessian: i64,
-}
-
-impl GradientSum {
-    /// Sums the derivatives of `rows`.
-    pub(super) fn of_rows(rows: &[SampledRow]) -> GradientSum {
-        let mut sum = GradientSum::default();
-        for row in rows {
-            sum.add_row(*row);
-        }
-        sum
-    }
-
-    #[inline]
-    fn add_row(&mut self, row: SampledRow) {
-        self.gradient += i64::from(row.gradient);
-        self.hessian += i64::from(row.hessian);
-    }
-
-    #[inline]
-    pub(super) fn plus(self, other: GradientSum) -> GradientSum {
-        GradientSum {
-            gradient: self.gradient + other.gradient,
-            hessian: self.hessian + other.hessian,
-        }
-    }
-
-    #[inline]
-    pub(super) fn minus(self, other: GradientSum) -> GradientSum {
-        GradientSum {
-            gradient: self.gradient - other.gradient,
-            hessian: self.hessian - other.hessian,
-        }
-    }
-
-    /// Returns true if it is the sum of no rows. Every row has a hessian above 0.
-    #[inline]
-    fn is_empty(self) -> bool {
-        self.hessian == 0
-    }
-}
 
 /// A bin with rows of a node, and their sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -198,20 +92,15 @@ impl ColumnHistogram {
         }
     }
 
-    /// Lists the bins of a column that have some of `rows` in `filled`, ascending.
-    pub(super) fn list_filled(
-        &mut self,
-        column: &BinnedColumn,
-        rows: &[SampledRow],
-        filled: &mut Vec<FilledBin>,
-    ) {
-        let row_bins = column.row_bins();
+    /// Lists the bins that have rows in `filled`, ascending.
+    pub(super) fn list_filled(&mut self, node: RowBins<'_>, filled: &mut Vec<FilledBin>) {
+        let RowBins { rows, bins, .. } = node;
         filled.clear();
         if rows.len() >= MAX_BINS {
-            for row in rows {
-                self.sums[usize::from(row.bin(row_bins))].add_row(*row);
+            for (row, bin) in rows.iter().zip(bins) {
+                self.sums[usize::from(*bin)].add_row(*row);
             }
-            for bin in 0..=column.missing_bin() {
+            for bin in 0..=usize::from(node.missing_bin) {
                 self.take_bin(bin, filled);
             }
             return;
@@ -219,9 +108,8 @@ impl ColumnHistogram {
 
         // Few rows touch few bins, so remember them instead of visiting all bins afterwards.
         let mut touched = [0_u64; MAX_BINS / 64];
-        for row in rows {
-            let bin = row.bin(row_bins);
-            self.sums[usize::from(bin)].add_row(*row);
+        for (row, bin) in rows.iter().zip(bins) {
+            self.sums[usize::from(*bin)].add_row(*row);
             touched[usize::from(bin / 64)] |= 1 << (bin % 64);
         }
         for (word, mut bits) in touched.into_iter().enumerate() {
@@ -251,6 +139,7 @@ mod tests {
     use super::*;
     use crate::solvers::matrix::ColumnMatrix;
     use crate::trees::bins::bin_columns;
+    use crate::trees::sampled_rows::DerivativeUnits;
     use rand::Rng as _;
 
     /// Returns two columns, of many values and of few, some missing, and a row for each index.
@@ -291,12 +180,13 @@ mod tests {
     fn both_histograms_have_the_same_bins() {
         let (columns, rows) = random_rows(1_000);
         let mut scratch = ColumnHistogram::new();
-        let (mut of_node, mut of_column) = (Vec::new(), Vec::new());
+        let (mut of_node, mut of_column, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
         for rows in [&rows[..], &rows[..100], &rows[100..103], &[]] {
             let node = NodeHistogram::new(&columns, &[1, 0], rows);
             for (at, place) in [1, 0].into_iter().enumerate() {
                 node.list_filled(at, &mut of_node);
-                scratch.list_filled(&columns[place], rows, &mut of_column);
+                let node = RowBins::new(&columns[place], rows, &mut buffer);
+                scratch.list_filled(node, &mut of_column);
                 assert_eq!(of_node, of_column);
             }
         }

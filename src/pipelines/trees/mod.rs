@@ -7,5 +7,6 @@
 pub(super) mod bins;
 pub(super) mod grow;
 pub(super) mod histogram;
+pub(super) mod sampled_rows;
 pub(super) mod split;
 pub(super) mod tree;

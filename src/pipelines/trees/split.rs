@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use super::histogram::{DerivativeUnits, FilledBin, GradientSum};
+use super::histogram::FilledBin;
+use super::sampled_rows::{DerivativeUnits, GradientSum, RowBins, SplitBins};
 
 /// Rule that rates splits and sets the values of leaves.
 #[derive(Debug, Clone, Copy)]
@@ -55,15 +56,6 @@ impl SplitRule {
     fn is_heavy_enough(&self, side: GradientSum) -> bool {
         side.hessian > 0 && self.weight(side) >= self.min_child_weight
     }
-}
-
-/// Bins on both sides of a split. The bins between them have no row of the node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct SplitBins {
-    /// Rows of this bin and of lower bins go first.
-    pub(super) last: u8,
-    /// Bin of the next rows: the bin of missing values if all known values go first.
-    pub(super) next: u8,
 }
 
 /// A split of a node at one column.
@@ -127,12 +119,13 @@ impl<'a> SplitSearch<'a> {
     /// and ends before the last such bin. Missing values go as in [`SplitSearch::best_split`].
     pub(super) fn drawn_split(
         &self,
-        filled: &[FilledBin],
-        missing_bin: usize,
+        node: RowBins<'_>,
         draw_last: impl FnOnce(Range<u8>) -> u8,
     ) -> Option<ColumnSplit> {
-        let (known, missing) = split_missing(filled, missing_bin);
-        let (lowest, highest) = (known.first()?.bin, known.last()?.bin);
+        let (lowest, highest) = node.known_range()?;
+        let missing = node
+            .has_missing()
+            .then(|| node.sum(|bin| bin == node.missing_bin));
         // If all known values are in one bin, a split can only separate them from missing values.
         let last = match missing {
             _ if lowest < highest => draw_last(lowest..highest),
@@ -140,16 +133,9 @@ impl<'a> SplitSearch<'a> {
             None => return None,
         };
 
-        let first = known.partition_point(|next| next.bin <= last);
-        let below = known[..first]
-            .iter()
-            .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
-        let bins = SplitBins {
-            last: known[first - 1].bin,
-            next: known.get(first).map_or(missing_bin as u8, |next| next.bin),
-        };
+        let below = node.sum(|bin| bin <= last);
         let mut best = None;
-        self.offer_with_missing(&mut best, bins, below, missing);
+        self.offer_with_missing(&mut best, node.around(last), below, missing);
         best
     }
 
@@ -212,6 +198,7 @@ fn split_missing(filled: &[FilledBin], missing_bin: usize) -> (&[FilledBin], Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trees::sampled_rows::SampledRow;
 
     const NO_PENALTY: SplitRule = SplitRule {
         reg_lambda: 0.0,
@@ -317,42 +304,50 @@ mod tests {
         );
     }
 
+    /// Returns the drawn split of a node that has a row of each of these gradients and hessians in
+    /// these bins, at a column of nine bins of values.
+    fn drawn(
+        rows: &[(u8, i64, i64)],
+        draw_last: impl FnOnce(Range<u8>) -> u8,
+    ) -> Option<ColumnSplit> {
+        let to_row = |&(_, gradient, hessian): &(u8, i64, i64)| {
+            SampledRow::new(0, gradient as f64, hessian as f64, NO_PENALTY.units)
+        };
+        let bins: Vec<u8> = rows.iter().map(|row| row.0).collect();
+        let rows: Vec<SampledRow> = rows.iter().map(to_row).collect();
+        let search = SplitSearch::new(&NO_PENALTY, GradientSum::of_rows(&rows));
+        search.drawn_split(RowBins::of_bins(&rows, &bins, 9), draw_last)
+    }
+
     #[test]
     fn drawn_split_is_at_the_drawn_bin() {
-        let bins = filled(&[(2, -2, 3), (5, 0, 3), (8, 0, 3)]);
-        let total = bins
-            .iter()
-            .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
-        let search = SplitSearch::new(&NO_PENALTY, total);
         let at = |last: u8| {
             let draw_last = |bins: Range<u8>| {
                 assert_eq!(bins, 2..8);
                 last
             };
-            search.drawn_split(&bins, 9, draw_last).expect("a split")
+            drawn(&[(8, 0, 3), (2, -2, 3), (5, 0, 3)], draw_last).expect("a split")
         };
         // Boundaries at empty bins separate the same rows.
-        for (last, lower) in [(2, 2), (4, 2), (5, 5), (7, 5)] {
-            assert_eq!(at(last).bins.last, lower);
+        for (last, lower, upper) in [(2, 2, 5), (4, 2, 5), (5, 5, 8), (7, 5, 8)] {
+            let next = upper;
+            assert_eq!(at(last).bins, SplitBins { last: lower, next });
         }
-        assert_eq!(at(2).first, bins[0].sum);
-        assert_eq!(at(5).first, bins[0].sum.plus(bins[1].sum));
+        let sum = |gradient, hessian| GradientSum { gradient, hessian };
+        assert_eq!([at(2).first, at(5).first], [sum(-2, 3), sum(-2, 6)]);
         // A drawn split need not be the best one.
         assert!(at(5).gain < at(2).gain);
     }
 
     #[test]
     fn drawn_split_of_one_value_separates_missing_values() {
-        let nothing_to_draw = |_: Range<u8>| unreachable!("there is one bin");
-        let of = |bins: &[(u8, i64, i64)]| {
-            let bins = filled(bins);
-            let total = bins
-                .iter()
-                .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
-            SplitSearch::new(&NO_PENALTY, total).drawn_split(&bins, 9, nothing_to_draw)
-        };
-        let found = of(&[(3, 0, 3), (9, -2, 2)]).expect("a split");
-        assert_eq!((found.bins.last, found.missing_first), (3, false));
+        let of = |rows: &[(u8, i64, i64)]| drawn(rows, |_| unreachable!("there is one bin"));
+        let found = of(&[(9, -2, 2), (3, 0, 3)]).expect("a split");
+        assert_eq!(found.bins, SplitBins { last: 3, next: 9 });
+        assert!(!found.missing_first);
+        // The lowest bin is a bin like any other.
+        let found = of(&[(0, 0, 3), (9, -2, 2)]).expect("a split");
+        assert_eq!(found.bins, SplitBins { last: 0, next: 9 });
         assert!(of(&[(3, -1, 3)]).is_none() && of(&[(9, -1, 3)]).is_none() && of(&[]).is_none());
     }
 }

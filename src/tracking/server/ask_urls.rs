@@ -151,7 +151,7 @@ mod tests {
             address,
             may_be_private,
         };
-        ask_urls(&[question], Duration::from_secs(20)).expect("asked")[0]
+        ask_urls(&[question], Duration::from_secs(3600)).expect("asked")[0]
     }
 
     #[test]
