@@ -57,7 +57,7 @@ fn run_tracked(place: &Place, server: &WandbServer, args: &str) -> Outcome {
 
 /// A test directory with a finished sweep of two networks and a pipeline.
 fn place_with_sweep() -> Place {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     let small = SMALL.replace("runs: 3", "runs: 2")
         + "pipelines: {lasso: {runs: 1, parameters: {C: 0.1}}}\n";
     place.write("small.yaml", small);
