@@ -13,7 +13,7 @@ use crate::place::{Outcome, Place, queue};
 
 /// A directory with a queue in which jobs of two owners are held.
 fn place_with_queue() -> Place {
-    let place = Place::with_log();
+    let place = Place::with_run();
     place.write("queue.json", serde_json::to_vec(&queue()).expect("JSON"));
     place
 }
@@ -51,7 +51,7 @@ fn samples(text: &str) -> Vec<(String, String, f64)> {
 #[test]
 fn metrics_count_held_jobs_and_name_no_owner() {
     let place = place_with_queue();
-    let call = "advise --log EventLog.xz --queue queue.json --prometheus metrics/poolcast.prom";
+    let call = "advise run --log EventLog.xz --queue queue.json --prometheus metrics/poolcast.prom";
     let outcome = run(&place, call);
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let text = String::from_utf8(place.files("metrics")["poolcast.prom"].clone()).expect("text");
@@ -66,7 +66,10 @@ fn metrics_count_held_jobs_and_name_no_owner() {
     assert!(of("poolcast_held_jobs") > 0.0);
     assert_eq!(of("poolcast_held_jobs"), of("poolcast_held_jobs_all"));
     assert!(of("poolcast_oldest_hold_age_seconds") > 0.0);
-    let advice = run(&place, "advise --log EventLog.xz --queue queue.json --json");
+    let advice = run(
+        &place,
+        "advise run --log EventLog.xz --queue queue.json --json",
+    );
     let advice: Value = serde_json::from_str(&advice.stdout).expect("JSON");
     for one in advice["advice"].as_array().expect("a list") {
         if let Some(owner) = one["owner"].as_str() {
@@ -108,7 +111,7 @@ fn documented_metrics_are_those_that_are_written() {
 #[test]
 fn each_owner_gets_a_page() {
     let place = place_with_queue();
-    let call = "advise --log EventLog.xz --queue queue.json --pages pages";
+    let call = "advise run --log EventLog.xz --queue queue.json --pages pages";
     let outcome = run(&place, call);
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let pages = place.files("pages");
@@ -152,7 +155,7 @@ fn mails(place: &Place) -> String {
 fn mails_have_only_what_is_new_and_none_is_lost() {
     let place = place_with_queue();
     with_sendmail(&place);
-    let call = "advise --log EventLog.xz --queue queue.json --notify mailto:ada@example.org";
+    let call = "advise run --log EventLog.xz --queue queue.json --notify mailto:ada@example.org";
     place.write("full", "");
     let failed = run(&place, call);
     assert_eq!(failed.code, Some(2), "{failed}");

@@ -326,7 +326,7 @@ fn model_documents() -> PrintedKeys {
 
 /// Returns the keys for a run whose kinds of model form an ensemble.
 fn ensemble_documents() -> PrintedKeys {
-    let place = Place::with_log();
+    let place = Place::with_short_log();
     place.write("kinds.yaml", FOUR_KINDS);
     print_all(&place, &["run kinds.yaml --json"])
 }

@@ -98,9 +98,20 @@ impl Place {
 
     /// Copies the shared directory `from` to `to`, so that a test can change it.
     pub(crate) fn copy(&self, from: &str, to: &str) {
+        self.copy_all(&SHARED.join(from), to);
+    }
+
+    /// Copies the directory `from` with all below it to `to`.
+    pub(crate) fn copy_all(&self, from: &Path, to: &str) {
         fs_err::create_dir(self.path(to)).expect("made");
-        for (name, bytes) in files(&SHARED.join(from)) {
-            fs_err::write(self.path(to).join(name), bytes).expect("written");
+        for entry in fs_err::read_dir(from).expect("listed") {
+            let entry = entry.expect("an entry");
+            let to = format!("{to}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                self.copy_all(&entry.path(), &to);
+            } else {
+                fs_err::copy(entry.path(), self.path(&to)).expect("copied");
+            }
         }
     }
 
@@ -179,7 +190,7 @@ fn command(dir: &Path, args: &str) -> Command {
         command.env("POOLCAST_ADVICE__REHEARSED_MODELS", "1");
     }
     // So does the prior, and most tests are about the log that they have.
-    if !is_exact && !args.starts_with("rehearse") {
+    if !is_exact {
         command.env("POOLCAST_ADVICE__PRIOR", "false");
     }
     // No test uses the model of the site where it runs.

@@ -2,15 +2,22 @@
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::{Outcome, Place};
 
 #[test]
 fn bundled_log_is_rehearsed() {
     let place = Place::with_log();
     let rehearse = "rehearse --log EventLog.xz --models 3";
-    let printed = place.stdout(&format!("{rehearse} -o out"));
+    let with_prior = |more: &str| {
+        let mut command = place.command(&format!("{rehearse} {more}"));
+        command.env_remove("POOLCAST_ADVICE__PRIOR");
+        let outcome = Outcome::of(command.output().expect("it starts"));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        outcome.stdout
+    };
+    let printed = with_prior("-o out");
     insta::assert_snapshot!(printed);
-    assert_eq!(place.stdout(&format!("{rehearse} --threads 1")), printed);
+    assert_eq!(with_prior("--threads 1"), printed);
 
     let answers = String::from_utf8(place.files("out")["answers.jsonl"].clone()).expect("text");
     let rows: Vec<Value> = answers

@@ -351,7 +351,7 @@ fn trial_values(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value>
 
 #[test]
 fn grid_search_tries_every_point_up_to_the_cap() {
-    let place = place();
+    let place = short_place();
     let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
     let grid = sweep("method: grid", "runs: 1\nepochs: 1\n").replace(rate, "learning_rate: 0.01");
     let grid = grid.replace("model: {values: [lstm, gru, mlp]}, ", "");
@@ -421,7 +421,7 @@ evaluation: {resamples: 20}
 
 #[test]
 fn adaptive_sweeps_do_not_depend_on_thread_count() {
-    let place = place();
+    let place = short_place();
     place.write(
         "bayes.yaml",
         sweep("method: bayes", "runs: 14\nepochs: 1\n"),

@@ -1,6 +1,8 @@
 //! Tests of what `advise` says about the thing that failed: a server that fails and comes back, and
 //! jobs that have been held for longer than anything learned.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::place::{LOG_TEXT, Place};
@@ -9,6 +11,21 @@ const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
     wandb: {sweep: {metric: {name: validation_roc_auc, goal: maximize}}}\n\
     preprocessing: {parameters: {j: 2, m: 4, timeframe_len: 20}}\n\
     pipelines: {et: {method: random, runs: 1, parameters: {n_estimators: 10, min_samples_leaf: 10, max_features: 0.3}}}\n";
+
+/// A run with learned answers, for all tests of this file.
+static RUN: LazyLock<Place> = LazyLock::new(|| {
+    let place = Place::with_log();
+    place.write("run.yaml", CONFIG);
+    place.stdout("run run.yaml");
+    place
+});
+
+/// A test directory with the run in `out`, to which answers are added.
+fn place_with_answers() -> Place {
+    let place = Place::with_log();
+    place.copy_all(&RUN.path("out"), "out");
+    place
+}
 
 /// Owners of the jobs that use the server. The last job stays held.
 const OWNERS: [&str; 4] = ["ada", "bob", "cy", "ada"];
@@ -93,9 +110,7 @@ fn lost_input() -> String {
 
 #[test]
 fn state_of_the_failed_thing_is_shown() {
-    let place = Place::with_log();
-    place.write("run.yaml", CONFIG);
-    place.stdout("run run.yaml");
+    let place = place_with_answers();
     let log = LOG_TEXT.clone() + &server_log();
     place.write("EventLog", &log);
 
@@ -152,9 +167,7 @@ fn state_of_the_failed_thing_is_shown() {
 
 #[test]
 fn jobs_that_were_never_held_count_if_their_ads_name_their_inputs() {
-    let place = Place::with_log();
-    place.write("run.yaml", CONFIG);
-    place.stdout("run run.yaml");
+    let place = place_with_answers();
     let asked = |inputs: &[&str]| {
         let readers = (91_000..).zip(inputs);
         let readers: String = readers
@@ -185,9 +198,7 @@ const CURL_503: &str = "The requested URL returned error: 503";
 
 #[test]
 fn return_of_a_server_does_not_help_a_file_that_it_lacks() {
-    let place = Place::with_log();
-    place.write("run.yaml", CONFIG);
-    place.stdout("run run.yaml");
+    let place = place_with_answers();
     let url = |file: &str| format!("https://fs1.example.edu/in/{file}");
     let held = |cluster, second, file: &str, error| {
         submission(cluster, "bob", "") + &download_failed(cluster, second, &url(file), error)
@@ -236,9 +247,7 @@ fn job_without_file(cluster: usize, owner: &str, path: &str) -> String {
 
 #[test]
 fn directory_that_several_owners_miss_is_not_a_wrong_path() {
-    let place = Place::with_log();
-    place.write("run.yaml", CONFIG);
-    place.stdout("run run.yaml");
+    let place = place_with_answers();
     let log_of = |owners: &[&str]| {
         let jobs = (92_000..).zip(owners);
         let jobs = jobs.map(|(cluster, owner)| {
