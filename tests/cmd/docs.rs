@@ -226,6 +226,7 @@ pub(crate) fn type_command(home: &Place, command: &str) -> Outcome {
         .env("POOLCAST_EPOCHS", "1")
         .env("POOLCAST_TRAINING__TIME_CUTS", "1")
         .env("POOLCAST_ADVICE__REHEARSED_MODELS", "1")
+        .env("POOLCAST_ADVICE__PRIOR", "false")
         .env("POOLCAST_EVALUATION__RESAMPLES", "10")
         .env("POOLCAST_PIPELINES__XGB__PARAMETERS__N_ESTIMATORS", "5");
     Outcome::of(shell.output().expect("a shell"))
