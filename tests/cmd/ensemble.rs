@@ -1,8 +1,10 @@
 //! Tests of `poolcast run` where the best trials of each kind of model form an ensemble.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use crate::place::{Outcome, Place};
+use crate::place::{Outcome, Place, run_for_all};
 
 /// Configuration of four kinds of model on one set of samples. One of the kinds uses no static
 /// features. The ensemble is better than the best trial.
@@ -31,6 +33,17 @@ fn place() -> (Place, Outcome) {
     (place, outcome)
 }
 
+/// A run for the tests of this file that do not look at what it prints.
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| run_for_all("four-kinds", FOUR_KINDS));
+
+/// A test directory like that of [`place`].
+fn place_with_copy() -> Place {
+    let place = Place::with_log();
+    place.write("kinds.yaml", FOUR_KINDS);
+    place.copy_all(&RUN, "out");
+    place
+}
+
 /// Reads the file `name`.
 fn text(place: &Place, name: &str) -> String {
     fs_err::read_to_string(place.path(name)).expect("read")
@@ -55,7 +68,7 @@ fn roc_auc(scores: &serde_json::Value) -> f64 {
 /// The causes of holds are in the log, which a run keeps.
 #[test]
 fn evaluation_without_the_log_has_no_scores_after_probes() {
-    let (place, _) = place();
+    let place = place_with_copy();
     let tensors = fs_err::read_dir(place.path("out/tensors")).expect("listed");
     let tensors = tensors.last().expect("tensors").expect("listed").path();
     let evaluate = format!("evaluate out {}", tensors.display());
@@ -133,7 +146,7 @@ fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
 
 #[test]
 fn ensemble_survives_cleanup_and_is_rebuilt_to_the_same_bytes() {
-    let (place, _) = place();
+    let place = place_with_copy();
     let timeless = || {
         let mut files = place.files("out");
         files.retain(|name, _| name != "status.log" && !name.ends_with("times.jsonl"));

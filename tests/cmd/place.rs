@@ -337,6 +337,16 @@ fn file_for_all(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
+/// Makes a directory for all tests of this process, with the bundled log as `EventLog.xz`, and a run
+/// on it in `out`. Returns the path of the run.
+pub(crate) fn run_for_all(name: &str, config: &str) -> PathBuf {
+    let dir = begin_directory(name);
+    symlink(&*DECOMPRESSED_LOG, dir.join("EventLog.xz")).expect("linked");
+    fs_err::write(dir.join("run.yaml"), config).expect("written");
+    call_in(&dir, "run run.yaml");
+    dir.join("out")
+}
+
 /// Makes an empty directory for artefacts of all tests of this process.
 fn begin_directory(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

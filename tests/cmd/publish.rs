@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::json_documents::{PrintedKeys, printed_keys};
 use crate::node_advice::{put_condor_q, queue_of};
 use crate::own_logs::with_programs;
-use crate::place::{Outcome, Place};
+use crate::place::{Outcome, Place, run_for_all};
 use crate::run::SMALL;
+
+/// A run on the bundled log, for all tests of this file.
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| run_for_all("published-run", SMALL));
 
 /// A directory with the bundled log, a run on it in `out`, and its published model in `model`.
 fn place_with_model() -> Place {
     let place = Place::with_log();
-    place.write("small.yaml", SMALL);
-    place.stdout("run small.yaml");
+    place.copy_all(&RUN, "out");
     place.stdout("publish out -o model");
     place
 }

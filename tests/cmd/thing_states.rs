@@ -1,11 +1,12 @@
 //! Tests of what `advise` says about the thing that failed: a server that fails and comes back, and
 //! jobs that have been held for longer than anything learned.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::place::{LOG_TEXT, Place};
+use crate::place::{LOG_TEXT, Place, run_for_all};
 
 const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
     wandb: {sweep: {metric: {name: validation_roc_auc, goal: maximize}}}\n\
@@ -13,17 +14,12 @@ const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
     pipelines: {et: {method: random, runs: 1, parameters: {n_estimators: 10, min_samples_leaf: 10, max_features: 0.3}}}\n";
 
 /// A run with learned answers, for all tests of this file.
-static RUN: LazyLock<Place> = LazyLock::new(|| {
-    let place = Place::with_log();
-    place.write("run.yaml", CONFIG);
-    place.stdout("run run.yaml");
-    place
-});
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| run_for_all("learned-answers", CONFIG));
 
 /// A test directory with the run in `out`, to which answers are added.
 fn place_with_answers() -> Place {
     let place = Place::with_log();
-    place.copy_all(&RUN.path("out"), "out");
+    place.copy_all(&RUN, "out");
     place
 }
 
