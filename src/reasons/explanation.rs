@@ -83,6 +83,12 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Time => "time",
         Thing::Starts => "starts",
         Thing::TransferSize => "data in its transfers",
+        Thing::ProgramEnd if facts.outcome == Outcome::TimedOut => {
+            return Some(format!(
+                "the program makes no progress, and a policy holds the job for it: {}",
+                facts.message
+            ));
+        }
         Thing::ProgramEnd => {
             let how = facts.number.map_or(String::new(), |number| {
                 format!(": {}", number_words(number))

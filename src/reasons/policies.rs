@@ -190,17 +190,43 @@ fn signal_number(scan: &Scan<'_>) -> Option<Number> {
     i32::try_from(signal).ok().map(Number::Signal)
 }
 
+/// Reads that a policy holds the job for a while only, and releases it itself.
+pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let is_promised = input.scan.has_any(&[
+        "checkpointed",
+        "will resume",
+        "will retry",
+        "will be retried",
+        "will be released",
+        "will restart",
+        "will be restarted",
+    ]);
+    (is_policy(input) && is_promised).then(|| ReasonFacts {
+        thing: Thing::Checkpoint,
+        operation: Operation::Hold,
+        outcome: Outcome::Intended,
+        ..ReasonFacts::default()
+    })
+}
+
+fn is_policy(input: &ReasonInput<'_>) -> bool {
+    matches!(input.speaker(), Speaker::JobPolicy | Speaker::SitePolicy)
+}
+
+/// Words of a program that makes no progress.
+const STANDSTILL_WORDS: &[&str] = &["stall", "stuck", "suspended", "hang", "hung", "no progress"];
+
 /// Reads how the program ended, in the words of the job's own policy.
 pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    if !matches!(input.speaker(), Speaker::JobPolicy | Speaker::SitePolicy) {
+    if !is_policy(input) {
         return None;
     }
     let scan = &input.scan;
-    if scan.has_any(&["will resume", "checkpointed"]) {
+    if scan.has_any(STANDSTILL_WORDS) {
         return Some(ReasonFacts {
-            thing: Thing::Checkpoint,
-            operation: Operation::Hold,
-            outcome: Outcome::Intended,
+            thing: Thing::ProgramEnd,
+            operation: Operation::Execute,
+            outcome: Outcome::TimedOut,
             ..ReasonFacts::default()
         });
     }
@@ -211,6 +237,9 @@ pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "numjobstarts",
         "restarted",
         "too many starts",
+        "second start",
+        "start not allowed",
+        "started twice",
         "run count",
     ]) {
         return Some(ReasonFacts {

@@ -6,7 +6,7 @@ use super::facts::{Amount, Number, Operation, Outcome, ReasonFacts, Side, Speake
 use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
-use super::policies::{read_expression, read_limit, read_program_end};
+use super::policies::{read_expression, read_limit, read_program_end, read_promise};
 use super::quantities::read_time_limit;
 use super::scan::{
     Scan, is_in_sandbox, is_installed, leading_name, leading_number, leading_word, without_paths,
@@ -30,6 +30,7 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_credential,
     read_schedule,
     read_remote_system,
+    read_promise,
     read_limit,
     read_program_end,
     read_own_software,
@@ -309,6 +310,9 @@ const CONTAINER_SOFTWARE: &[&str] = &[
     "no space left",
     "failed to create scratch",
     "oci runtime",
+    "device information",
+    "nvidia",
+    "custom device",
 ];
 
 /// Words of faults of containers.
@@ -504,6 +508,29 @@ const REMOTE_WORDS: &[&str] = &[
     "held remotely",
     "job cancel did not succeed",
     "universe",
+    "blah",
+    "cream error",
+    "job submission",
+    "submitted jobs",
+    "max_jobs",
+];
+
+/// Words of a system that takes no jobs at present.
+const CLOSED_WORDS: &[&str] = &[
+    "submission is not allowed",
+    "submission disabled",
+    "not accepting",
+    "is draining",
+    "queue is closed",
+];
+
+/// Words of a system that has as many jobs as it takes.
+const FULL_WORDS: &[&str] = &[
+    "max_jobs",
+    "too many jobs",
+    "queue is full",
+    "submit limit",
+    "job limit",
 ];
 
 /// Reads that another batch system, or a service for jobs elsewhere, did not take or lost the job.
@@ -533,6 +560,10 @@ fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let (mut outcome, number) = read_outcome(&own);
     if is_time {
         outcome = Outcome::Exceeded;
+    } else if own.has_any(CLOSED_WORDS) {
+        outcome = Outcome::Unavailable;
+    } else if own.has_any(FULL_WORDS) {
+        outcome = Outcome::Busy;
     }
     Some(ReasonFacts {
         thing: match (is_time, is_own_request) {

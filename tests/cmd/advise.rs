@@ -392,7 +392,7 @@ fn a_quota_is_no_path() {
     insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog 1.0")), @"
     exit 10
     1.0: FIX, THEN RELEASE
-      why: a disk quota is exceeded: remove files or ask for a larger quota, then release
+      why: the machine could not start the program: disk quota; a disk quota is used up: remove files or ask for a larger quota
       hold code 6/122: the program could not be started: quota exceeded
       held since 2026-11-21 01:50:05 UTC, 0 s when the log ends
       held once so far, once for this reason; no other job of its cluster is held for it now

@@ -79,6 +79,9 @@ fn queue_decides_which_jobs_are_held() {
             job["ClusterId"] = 99_999.into();
             job["HoldReasonCode"] = 34.into();
             job["HoldReasonSubCode"] = 102.into();
+            job["HoldReason"] =
+                "Error from slot1_14@localhost: Job has gone over memory limit of 64 megabytes."
+                    .into();
             job["RequestMemory"] = "/Expr(MemoryUsage * 2)/".into();
         }
         _ => {}
@@ -93,7 +96,7 @@ fn queue_decides_which_jobs_are_held() {
     let one = place.run("advise run --log EventLog.xz --queue queue.json 99999.1");
     assert!(
         one.stdout.contains("RequestMemory is an expression")
-            && !one.stdout.contains("condor_qedit"),
+            && !one.stdout.contains("run: condor_qedit"),
         "{one}"
     );
 

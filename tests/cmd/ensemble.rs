@@ -36,7 +36,7 @@ fn place() -> (Place, Outcome) {
 /// A run for the tests of this file that do not look at what it prints.
 static RUN: LazyLock<PathBuf> = LazyLock::new(|| run_for_all("four-kinds", FOUR_KINDS));
 
-/// A test directory like that of [`place`].
+/// A test directory like [`place`].
 fn place_with_copy() -> Place {
     let place = Place::with_log();
     place.write("kinds.yaml", FOUR_KINDS);

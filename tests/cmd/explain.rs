@@ -31,9 +31,9 @@ fn a_reason_is_explained_in_three_lines() {
     ");
     insta::assert_snapshot!(explained("--code 34 --subcode 102", "something new"), @"
     exit 0
-    means: not understood: something new
-    do:    FIX, THEN RELEASE: by the code alone: it used more memory than it requested, and will again: raise RequestMemory, then release
-    look:  the job's log, and its ad: condor_q -l JOB
+    means: the job used more memory than it may: something new
+    do:    FIX, THEN RELEASE: by the code alone: raise RequestMemory above the larger of limit and use (fault: the user; attributes: RequestMemory)
+    look:  MemoryUsage and RequestMemory
     ");
     insta::assert_snapshot!(explained("", "something new"), @"
     exit 0

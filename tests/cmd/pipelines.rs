@@ -321,7 +321,7 @@ fn overlapping_rows_or_groups_of_a_split_are_rejected() {
 
 #[test]
 fn time_limit_ends_the_trial_but_not_the_worker() {
-    // No machine fits so many trees within a second. Whether it fits other pipelines in time
+    // No machine fits this number of trees within a second. Whether it fits other pipelines in time
     // depends on its load.
     let slow = "  rf:\n    method: grid\n    parameters: {n_estimators: 100000, max_depth: {values: [8, 9]}}\n";
     let place = place(

@@ -354,7 +354,6 @@ pub(super) mod tests {
         })
     }
 
-    /// The key of a hold for an input file.
     /// Returns what is stated about data that a plug-in could not get.
     fn object_that_is(outcome: Outcome) -> ReasonKind {
         ReasonKind {
@@ -364,6 +363,7 @@ pub(super) mod tests {
         }
     }
 
+    /// The key of a hold for an input file.
     fn rule_key(named_fault: NamedFault) -> RuleKey {
         RuleKey {
             code: (13, 2),
