@@ -1,4 +1,4 @@
-//! Reads jobs from the output of `condor_q -json`. Jobs that cannot be read are skipped and counted.
+//! Reads jobs from the output of `condor_q`, with `-json` or `-l`. Jobs that cannot be read are skipped and counted.
 
 use std::io::BufRead;
 
@@ -19,12 +19,12 @@ pub struct SkippedJobs {
     pub why: &'static str,
 }
 
-/// Reads the output of `condor_q -json` from `input`, which is an empty queue if it is empty. Returns
+/// Reads the output of `condor_q` from `input`, which is an empty queue if it is empty. Returns
 /// the jobs that `read_job` makes of the ads; it returns `None` for jobs that are not wanted.
 /// `query` is a command with such output, for the message.
 ///
 /// # Errors
-/// Fails if `input` cannot be read, or if it is not a complete JSON list.
+/// Fails if `input` cannot be read, or if it is no complete list.
 pub(super) fn read_listed_jobs<T>(
     input: impl BufRead,
     query: String,
@@ -47,6 +47,11 @@ pub(super) fn read_listed_jobs<T>(
             }
         }
     })
-    .with_context(|| hinted("cannot parse the text as output of `condor_q -json`", query))?;
+    .with_context(|| {
+        hinted(
+            "cannot parse the text as output of `condor_q`, with `-json` or `-l`",
+            query,
+        )
+    })?;
     Ok((jobs, skipped))
 }

@@ -7,7 +7,8 @@ use super::shared_flags::JsonFlag;
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The hold reason, as the log or `condor_q -hold` has it [default: standard input]
+    /// The hold reason [default: standard input, which may also have the output of `condor_q` with `-hold`,
+    /// `-l`, `-json` or `-af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps counted by `sort | uniq -c`]
     #[arg(value_name = "REASON")]
     pub reason: Option<String>,
     /// Hold code, for a reason that says little

@@ -1,5 +1,7 @@
 //! `poolcast explain`: says what a hold reason means, without a job.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::Read as _;
 
 use anyhow::{Result, ensure};
@@ -7,113 +9,182 @@ use serde::Serialize;
 
 use htcondor_holdreasons::rules::{Action, Party};
 use htcondor_holdreasons::{Explanation, ReasonFacts, explain, read_reason};
+use poolcast_advice::{ListedReason, listed_reasons};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_cli::ExplainArgs;
 use poolcast_holds::decision::{HoldAction, answer_words, code_meaning};
 
 /// Version of the JSON document.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
-/// Maximum size of a reason on standard input, in bytes.
-const MAX_REASON_BYTES: u64 = 1 << 20;
+/// Maximum size of a list of reasons on standard input, in bytes.
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Document that `--json` prints.
 #[derive(Serialize)]
 struct ExplainDocument<'a> {
-    facts: &'a ReasonFacts,
-    meaning: &'a str,
-    action: HoldAction,
-    fault: Option<Party>,
-    mend: &'a str,
-    attributes: &'a [&'a str],
-    look: Option<&'a str>,
+    reasons: &'a [ExplainedReason],
 }
 
-/// Prints what the reason means, what to do, and what can be looked at.
+/// A hold reason, with what it means.
+#[derive(Serialize)]
+struct ExplainedReason {
+    jobs: u64,
+    code: Option<i32>,
+    subcode: Option<i32>,
+    facts: ReasonFacts,
+    #[serde(flatten)]
+    answer: Answer,
+}
+
+/// What a reason means, and what to do.
+#[derive(Serialize)]
+struct Answer {
+    meaning: String,
+    action: HoldAction,
+    fault: Option<Party>,
+    mend: String,
+    attributes: &'static [&'static str],
+    look: Option<String>,
+}
+
+/// Prints what each reason means, what to do, and what can be looked at.
 pub fn run(args: &ExplainArgs) -> Result<u8> {
-    let reason = match &args.reason {
+    let text = match &args.reason {
         Some(reason) if reason != "-" => reason.clone(),
         _ => read_input()?,
     };
     ensure!(
-        !reason.trim().is_empty(),
+        !text.trim().is_empty(),
         hinted(
             "there is no reason to explain",
             "name it in quotation marks, or pipe it: condor_q -af HoldReason JOB | poolcast explain"
         )
     );
-    let codes = args.code.map(|code| (code, args.subcode.unwrap_or(0)));
-    let facts = read_reason(&reason, codes);
-    let explanation = explain(&facts);
-    let (action, mend) = answer(&facts, &explanation, codes);
+    let given = args.code.map(|code| (code, args.subcode.unwrap_or(0)));
+    let reasons = explained(listed_reasons(&text), given);
     if args.output.json {
-        let document = ExplainDocument {
-            facts: &facts,
-            meaning: &explanation.meaning,
-            action,
-            fault: explanation.fault,
-            mend: &mend,
-            attributes: explanation.attributes,
-            look: explanation.look.as_deref(),
-        };
-        output::print_json(SCHEMA_VERSION, &document)?;
+        let reasons = &reasons;
+        output::print_json(SCHEMA_VERSION, &ExplainDocument { reasons })?;
+    } else if let [one] = &reasons[..]
+        && one.jobs == 1
+    {
+        output::print(&three_lines(&one.answer))?;
     } else {
-        output::print(&three_lines(&explanation, action, &mend))?;
+        let paragraphs: Vec<String> = reasons.iter().map(paragraph).collect();
+        output::print(&paragraphs.join("\n"))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Explains `listed` reasons, those of most jobs first. Reasons that differ in numbers and machines alone are
+/// explained once. The codes in `given` count where the list has none.
+fn explained(listed: Vec<ListedReason>, given: Option<(i32, i32)>) -> Vec<ExplainedReason> {
+    let mut places = HashMap::new();
+    let mut all: Vec<ExplainedReason> = Vec::new();
+    for ListedReason {
+        reason,
+        codes,
+        jobs,
+    } in listed
+    {
+        let codes = codes.or(given);
+        let facts = read_reason(&reason, codes);
+        let key = (codes, facts.kind(), facts.name.clone());
+        let place = *places.entry(key).or_insert_with(|| {
+            all.push(ExplainedReason {
+                jobs: 0,
+                code: codes.map(|(code, _)| code),
+                subcode: codes.map(|(_, subcode)| subcode),
+                answer: Answer::new(&facts, codes),
+                facts,
+            });
+            all.len() - 1
+        });
+        all[place].jobs += jobs;
+    }
+    all.sort_by_key(|one| Reverse(one.jobs));
+    all
 }
 
 fn read_input() -> Result<String> {
     let mut bytes = Vec::new();
     std::io::stdin()
-        .take(MAX_REASON_BYTES)
+        .take(MAX_INPUT_BYTES)
         .read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the action and what mends it: by the facts, or else by the code.
-fn answer(
-    facts: &ReasonFacts,
-    explanation: &Explanation,
-    codes: Option<(i32, i32)>,
-) -> (HoldAction, String) {
-    let action = match explanation.action {
-        Some(Action::Fix) => HoldAction::Fix,
-        Some(Action::Later) => HoldAction::Later,
-        Some(Action::TryOne) => HoldAction::Probe,
-        Some(Action::Leave) => HoldAction::Leave,
-        None => HoldAction::None,
+impl Answer {
+    /// Answers by the facts, or else by the code.
+    fn new(facts: &ReasonFacts, codes: Option<(i32, i32)>) -> Answer {
+        let Explanation {
+            meaning,
+            action,
+            fault,
+            mend,
+            attributes,
+            look,
+        } = explain(facts);
+        let mend = match (mend, codes) {
+            (Some(mend), _) if facts.is_by_code => format!("by the code alone: {mend}"),
+            (Some(mend), _) => mend,
+            (None, None) => "the text says too little".to_owned(),
+            (None, Some((code, subcode))) => format!(
+                "the text says too little, and the code only this: {}",
+                code_meaning(code, subcode)
+            ),
+        };
+        let action = match action {
+            Some(Action::Fix) => HoldAction::Fix,
+            Some(Action::Later) => HoldAction::Later,
+            Some(Action::TryOne) => HoldAction::Probe,
+            Some(Action::Leave) => HoldAction::Leave,
+            None => HoldAction::None,
+        };
+        Answer {
+            meaning,
+            action,
+            fault,
+            mend,
+            attributes,
+            look,
+        }
+    }
+}
+
+/// Formats what is said about one of several reasons.
+fn paragraph(reason: &ExplainedReason) -> String {
+    let jobs = match reason.jobs {
+        1 => "1 job".to_owned(),
+        jobs => format!("{} jobs", output::with_commas(jobs)),
     };
-    let mend = match (&explanation.mend, codes) {
-        (Some(mend), _) if facts.is_by_code => format!("by the code alone: {mend}"),
-        (Some(mend), _) => mend.clone(),
-        (None, None) => "the text says too little".to_owned(),
-        (None, Some((code, subcode))) => format!(
-            "the text says too little, and the code only this: {}",
-            code_meaning(code, subcode)
-        ),
+    let codes = match (reason.code, reason.subcode) {
+        (Some(code), Some(subcode)) => format!(", hold code {code}/{subcode}"),
+        _ => String::new(),
     };
-    (action, mend)
+    format!("{jobs}{codes}\n{}", three_lines(&reason.answer))
 }
 
 /// Formats the meaning, the advice with the party at fault, and the checks that a look can make.
-fn three_lines(explanation: &Explanation, action: HoldAction, mend: &str) -> String {
-    let attributes = match explanation.attributes {
+fn three_lines(answer: &Answer) -> String {
+    let attributes = match answer.attributes {
         [] => String::new(),
         names => format!("; attributes: {}", names.join(", ")),
     };
-    let fault = explanation.fault.map_or(String::new(), |fault| {
+    let fault = answer.fault.map_or(String::new(), |fault| {
         format!(" (fault: {}{attributes})", fault_words(fault))
     });
-    let look = explanation
+    let look = answer
         .look
         .as_deref()
         .unwrap_or("the job's log, and its ad: condor_q -l JOB");
     format!(
-        "means: {}\ndo:    {}: {mend}{fault}\nlook:  {look}\n",
-        explanation.meaning,
-        answer_words(action, None)
+        "means: {}\ndo:    {}: {}{fault}\nlook:  {look}\n",
+        answer.meaning,
+        answer_words(answer.action, None),
+        answer.mend
     )
 }
 

@@ -1,5 +1,6 @@
 //! Errors of the event log reader, as the program prints them: with their causes and a hint.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use htcondor_eventlog::{ReadError, SinkError};
@@ -40,13 +41,7 @@ pub fn explain(error: ReadError) -> anyhow::Error {
             anyhow::Error::from(hinted(cause, "copy or compress the log again"))
                 .context(cannot_read(&path))
         }
-        ReadError::NotALog { .. } => hinted(
-            message,
-            format!(
-                "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND_LOG_HINT}"
-            ),
-        )
-        .into(),
+        ReadError::NotALog { path } => hinted(message, other_format_hint(&path)).into(),
         ReadError::UnknownYear { .. } => hinted(
             message,
             "name the year of its first event, for instance `--year 2026`",
@@ -54,7 +49,11 @@ pub fn explain(error: ReadError) -> anyhow::Error {
         .into(),
         ReadError::NoLeapDay { year, .. } => {
             // A leap year, or the year before one.
-            let leap = if year % 4 == 0 { year - 1 } else { year - year % 4 };
+            let leap = if year % 4 == 0 {
+                year - 1
+            } else {
+                year - year % 4
+            };
             hinted(
                 message,
                 format!("name the year of its first event, for instance `--year {leap}`"),
@@ -63,6 +62,38 @@ pub fn explain(error: ReadError) -> anyhow::Error {
         }
         ReadError::Sink(error) => unwrap_sink_error(error),
         other => other.into(),
+    }
+}
+
+/// Bytes of a file by which its format is recognised.
+const FORMAT_BYTES: u64 = 4096;
+
+/// Returns advice on a file that is no event log: by its name and its first lines.
+fn other_format_hint(path: &Path) -> String {
+    let shown = path.display().to_string();
+    if let Some(dag) = shown.strip_suffix(".dagman.out") {
+        return format!("it is DAGMan's own log: the events of its jobs are in `{dag}.nodes.log`");
+    }
+    let mut begin = Vec::new();
+    let opened = fs_err::File::open(path);
+    let read = opened.and_then(|file| file.take(FORMAT_BYTES).read_to_end(&mut begin));
+    let text = String::from_utf8_lossy(&begin);
+    let has_line = |start: &str| {
+        text.lines()
+            .any(|line| line.trim_start().starts_with(start))
+    };
+    if read.is_ok() && text.contains("HOLD_REASON") {
+        "it is a table of `condor_q -hold`: `poolcast explain` reads it on standard input"
+            .to_owned()
+    } else if has_line("ClusterId =") || has_line("[") && text.contains("\"ClusterId\"") {
+        "it is a list of jobs: `poolcast advise --queue FILE` reads it".to_owned()
+    } else if text.contains("Job was held.") {
+        "its records do not begin at the left: `poolcast explain` reads their reasons on standard input"
+            .to_owned()
+    } else {
+        format!(
+            "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND_LOG_HINT}"
+        )
     }
 }
 
@@ -124,6 +155,23 @@ mod tests {
         assert!(contradicted.contains("29 February") && contradicted.contains("--year 2024"));
         let other = render(&read_text(b"hello\nworld\n", &ReadOptions::default()));
         assert!(other.contains("is not an HTCondor event log") && other.contains("EVENT_LOG"));
+        for (text, named) in [
+            (
+                &b" ID OWNER HELD_SINCE HOLD_REASON\n 1.0 ada 11/29 09:10 x\n"[..],
+                "poolcast explain",
+            ),
+            (b"Args = \"\"\nClusterId = 7\n", "--queue"),
+            (
+                b"  012 (1.000.000) 11/29 09:10:00 Job was held.\n",
+                "poolcast explain",
+            ),
+        ] {
+            let hint = render(&read_text(text, &ReadOptions::default()));
+            assert!(hint.contains(named), "{hint}");
+        }
+        let path = "my.dag.dagman.out".into();
+        let dagman = render(&explain(ReadError::NotALog { path }));
+        assert!(dagman.contains("`my.dag.nodes.log`"), "{dagman}");
         let empty = render(&read_text(b"", &ReadOptions::default()));
         assert!(empty.contains("is empty") && empty.contains("EVENT_LOG"));
     }

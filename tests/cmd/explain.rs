@@ -41,6 +41,21 @@ fn a_reason_is_explained_in_three_lines() {
     do:    NO ADVICE: the text says too little
     look:  the job's log, and its ad: condor_q -l JOB
     ");
+    let counted = format!(
+        "   17 34 102 It has gone over memory limit of 64 megabytes.\n    3 6 2 {program}\n    2 34 102 It has gone over memory limit of 99 megabytes.\n"
+    );
+    insta::assert_snapshot!(explained("", &counted), @"
+    exit 0
+    19 jobs, hold code 34/102
+    means: the job used more memory than it may (limit 64 MB)
+    do:    FIX, THEN RELEASE: raise RequestMemory above the larger of limit and use (fault: the user; attributes: RequestMemory)
+    look:  MemoryUsage and RequestMemory
+
+    3 jobs, hold code 6/2
+    means: the machine slot1@w3.lab.example could not start the program run.sh: it does not exist (errno 2)
+    do:    FIX, THEN RELEASE: run.sh cannot be started: correct its path; if it is a script, its first line must name an interpreter (#!) and have no DOS line end (dos2unix) (fault: the user; attributes: Cmd, TransferExecutable)
+    look:  the program and its first line
+    ");
     insta::assert_snapshot!(explained("", " "), @"
     exit 2
     error: there is no reason to explain
@@ -61,6 +76,7 @@ fn a_reason_comes_from_standard_input_and_is_explained_as_json() {
     let output = command.stdin(Stdio::from(input.into_parts().0)).output();
     let json = Outcome::of(output.expect("run")).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let document = &document["reasons"][0];
     assert_eq!(document["action"], "fix");
     assert_eq!(document["facts"]["thing"], "memory");
     assert_eq!(document["facts"]["used"]["mib"], 3100);

@@ -1,12 +1,12 @@
-//! Splits lines of the form `Name = value` into the ads of jobs: the output of `condor_history -l`,
-//! the schedd's history file, and the files of `PER_JOB_HISTORY_DIR`.
+//! Splits lines of the form `Name = value` into the ads of jobs: the output of `condor_q -l` and of
+//! `condor_history -l`, the schedd's history file, and the files of `PER_JOB_HISTORY_DIR`.
 
 use std::io::{BufRead, Read as _};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::ad_list::{ListedAd, for_each_ad};
+use super::ad_list::{ListedAd, for_each_ad_of_list};
 
 /// Maximum length of a line, in bytes. The rest of a longer line is skipped.
 const MAX_LINE_BYTES: u64 = 64 << 10;
@@ -14,23 +14,19 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 /// Maximum number of attributes of an ad. Further ones are skipped.
 const MAX_ATTRIBUTES: usize = 10_000;
 
-/// Calls `take` with each ad in `input`, which is a JSON list or has lines of the form `Name = value`.
-/// Ads that cannot be parsed are skipped.
+/// Calls `take` with each ad in `input`, which is a JSON list or has lines of the form `Name = value`, or
+/// with the reason why it cannot be parsed. An empty input has no ads.
 ///
 /// # Errors
-/// Fails if `input` cannot be read, if it is a list that is not complete, or if it has no ad.
-pub(crate) fn for_each_history_ad(
+/// Fails if `input` cannot be read, if it is a list that is not complete, or if it is of another form.
+pub fn for_each_ad(
     mut input: impl BufRead,
-    mut take: impl FnMut(ListedAd),
+    mut take: impl FnMut(Result<ListedAd, &'static str>),
 ) -> Result<()> {
     match first_byte(&mut input)? {
         None => Ok(()),
-        Some(b'[') => for_each_ad(input, |ad| {
-            if let Ok(ad) = ad {
-                take(ad);
-            }
-        }),
-        Some(_) => for_each_ad_of_lines(input, take),
+        Some(b'[') => for_each_ad_of_list(input, take),
+        Some(_) => for_each_ad_of_lines(input, |ad| take(Ok(ad))),
     }
 }
 
@@ -92,8 +88,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool> {
     Ok(!line.is_empty())
 }
 
-/// Parses `Name = value`. The value is `None` if it is neither a number, nor a string, nor a truth
-/// value.
+/// Parses `Name = value`. The value is `None` if it is a string that does not end.
 fn attribute(line: &str) -> Option<(&str, Option<Value>)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim();
@@ -110,11 +105,11 @@ fn scalar(text: &str) -> Option<Value> {
     }
     match text.parse::<i64>() {
         Ok(number) => Some(Value::from(number)),
-        Err(_) => text
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite())
-            .map(Value::from),
+        Err(_) => {
+            let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+            // An expression has the form that HTCondor gives it in JSON.
+            Some(number.map_or_else(|| format!("/Expr({text})/").into(), Value::from))
+        }
     }
 }
 
@@ -144,7 +139,10 @@ mod tests {
         let mut found = Vec::new();
         // A buffer of a few bytes splits names and values.
         let input = std::io::BufReader::with_capacity(3, text);
-        for_each_history_ad(input, |ad| found.push(Value::Object(ad).to_string())).expect("ads");
+        for_each_ad(input, |ad| {
+            found.extend(ad.map(|ad| Value::Object(ad).to_string()));
+        })
+        .expect("ads");
         found
     }
 
@@ -153,7 +151,7 @@ mod tests {
         let text = b"\nClusterId = 5\nOwner = \"ada\"\nLastHoldReason = \"no \\\"x\\\\y\\\"\\n= 7\"\nExitBySignal = false\n\
             RemoteWallClockTime = 12.5\nMemoryUsage = ((ResidentSetSize + 1023) / 1024)\nNumHoldsByReason = [ JobPolicy = 9 ]\n\
             *** Offset = 0 ClusterId = 5\nClusterId = -1\n\n\nClusterId = 3";
-        let first = r#"{"ClusterId":5,"Owner":"ada","LastHoldReason":"no \"x\\y\" = 7","ExitBySignal":false,"RemoteWallClockTime":12.5}"#;
+        let first = r#"{"ClusterId":5,"Owner":"ada","LastHoldReason":"no \"x\\y\" = 7","ExitBySignal":false,"RemoteWallClockTime":12.5,"MemoryUsage":"/Expr(((ResidentSetSize + 1023) / 1024))/","NumHoldsByReason":"/Expr([ JobPolicy = 9 ])/"}"#;
         let sorted = |ad: &str| -> Value { serde_json::from_str(ad).expect("JSON") };
         let found = ads(text);
         assert_eq!(sorted(&found[0]), sorted(first));
@@ -170,10 +168,7 @@ mod tests {
         );
         assert_eq!(ads(long.as_bytes()), [r#"{"B":1}"#]);
         for text in ["hello", "{}", "<xml>"] {
-            assert!(
-                for_each_history_ad(text.as_bytes(), |_| {}).is_err(),
-                "{text}"
-            );
+            assert!(for_each_ad(text.as_bytes(), |_| {}).is_err(), "{text}");
         }
     }
 }

@@ -19,12 +19,12 @@ const MAX_AD_BYTES: usize = 1 << 20;
 /// Replacement for an escape that stands for no character, as JSON escapes it.
 const REPLACEMENT: &str = r"\ufffd";
 
-/// Calls `take` with each ad in the list that `input` contains, or with the reason why it cannot be
+/// Calls `take` with each ad in the JSON list that `input` contains, or with the reason why it cannot be
 /// parsed. An empty input is an empty list.
 ///
 /// # Errors
 /// Fails if `input` cannot be read, or if it is not one complete list.
-pub fn for_each_ad(
+pub(super) fn for_each_ad_of_list(
     mut input: impl BufRead,
     mut take: impl FnMut(Result<ListedAd, &'static str>),
 ) -> Result<()> {
@@ -226,7 +226,7 @@ mod tests {
         };
         // A buffer of a few bytes splits strings and escapes.
         let input = std::io::BufReader::with_capacity(3, text);
-        for_each_ad(input, take).expect("a list");
+        for_each_ad_of_list(input, take).expect("a list");
         found
     }
 
@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(values(text.as_bytes()), [], "{text}");
         }
         for text in ["{}", "[", "[{}", "[{\"a\": \"", "[] x", "x", "[]]", "[][]"] {
-            let found = for_each_ad(text.as_bytes(), |_| {});
+            let found = for_each_ad_of_list(text.as_bytes(), |_| {});
             assert!(found.is_err(), "{text}");
         }
     }

@@ -3,5 +3,5 @@
 mod ad_lines;
 mod ad_list;
 
-pub(crate) use ad_lines::for_each_history_ad;
-pub use ad_list::{ListedAd, MAX_STRING_BYTES, for_each_ad};
+pub use ad_lines::for_each_ad;
+pub use ad_list::{ListedAd, MAX_STRING_BYTES};

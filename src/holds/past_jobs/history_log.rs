@@ -11,7 +11,7 @@ use serde_json::json;
 use super::job_key::PastJobKey;
 use super::past_event::{PastEvent, PastEventBody, description_record, stamp};
 use super::past_job::PastJob;
-use crate::job_ads::for_each_history_ad;
+use crate::job_ads::for_each_ad;
 use htcondor_eventlog::{GENERIC, HISTORY_ORIGIN};
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -61,12 +61,15 @@ impl PastJobs {
     /// # Errors
     /// Fails if `input` cannot be read, or if it has no ads.
     pub fn read(&mut self, input: impl BufRead) -> Result<()> {
-        for_each_history_ad(input, |ad| match PastJobKey::of_ad(&ad) {
-            Some(key) => {
-                let submit_s = key.submit_s;
-                self.jobs.entry(key).or_default().add(&ad, submit_s);
+        for_each_ad(input, |ad| {
+            let Ok(ad) = ad else { return };
+            match PastJobKey::of_ad(&ad) {
+                Some(key) => {
+                    let submit_s = key.submit_s;
+                    self.jobs.entry(key).or_default().add(&ad, submit_s);
+                }
+                None => self.skipped += 1,
             }
-            None => self.skipped += 1,
         })
         .with_context(|| {
             hinted(
