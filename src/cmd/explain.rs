@@ -78,7 +78,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Explains `listed` reasons, those of most jobs first. Reasons that differ in numbers and machines alone are
+/// Explains `listed` reasons, the one of most jobs first. Reasons that differ in numbers and machines alone are
 /// explained once. The codes in `given` count where the list has none.
 fn explained(listed: Vec<ListedReason>, given: Option<(i32, i32)>) -> Vec<ExplainedReason> {
     let mut places = HashMap::new();

@@ -80,7 +80,7 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
     let Some((code, subcode)) = input.code.zip(input.subcode) else {
         return facts;
     };
-    // A subcode is a Unix error only if the text names no number.
+    // A subcode is a Unix error, unless the text names a number.
     if facts.outcome == Outcome::Unknown
         && facts.thing != Thing::Plugin
         && may_have_errno(code, subcode)

@@ -8,7 +8,7 @@ fn a_rule_answers_by_itself() {
     insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog.xz 1161.0")), @r#"
     exit 10
     1161.0: FIX, THEN RELEASE
-      why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten
+      why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put the input file /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten
       hold code 13/2: input files could not be transferred to the job: no such file or directory
       held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
       held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
