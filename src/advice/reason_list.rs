@@ -147,37 +147,32 @@ mod tests {
 
     const MEMORY: &str = "Error from slot1@e: Job has gone over memory limit of 64 megabytes.";
 
-    fn listed(text: &str) -> Vec<(String, Option<(i32, i32)>, u64)> {
-        let all = listed_reasons(text).into_iter();
-        all.map(|one| (one.reason, one.codes, one.jobs)).collect()
-    }
-
     /// Forms of HTCondor 25.
     #[test]
     fn lists_of_all_programs_are_read() {
         let table = format!(
             "\n\n-- Schedd: ap40 : <192.0.2.7:9618?...> @ 11/29/26 10:00:00\n ID     OWNER   HELD_SINCE  HOLD_REASON\n 123.0   ada    11/29 09:10 {MEMORY}\n\nTotal for query: 1 jobs; 0 completed, 1 held\n"
         );
-        assert_eq!(listed(&table), [(MEMORY.to_owned(), None, 1)]);
+        assert_eq!(listed_reasons(&table), [ListedReason::of_job(MEMORY, None)]);
         let ads = format!(
             "ClusterId = 1\nHoldReason = \"{MEMORY}\"\nHoldReasonCode = 34\nHoldReasonSubCode = 102\n\nClusterId = 2\nHoldReason = \"(by user ada)\"\nHoldReasonCode = 1\n"
         );
         let of_ads = [
-            (MEMORY.to_owned(), Some((34, 102)), 1),
-            ("(by user ada)".to_owned(), Some((1, 0)), 1),
+            ListedReason::of_job(MEMORY, Some((34, 102))),
+            ListedReason::of_job("(by user ada)", Some((1, 0))),
         ];
-        assert_eq!(listed(&ads), of_ads);
+        assert_eq!(listed_reasons(&ads), of_ads);
         let counted = format!("     17 34 102 {MEMORY}\n      3 1 0 (by user ada)\n");
         let jobs: Vec<u64> = listed_reasons(&counted)
             .iter()
             .map(|one| one.jobs)
             .collect();
         assert_eq!(jobs, [17, 3]);
-        assert_eq!(listed(&format!("34 102 {MEMORY}\n")), of_ads[..1]);
+        assert_eq!(listed_reasons(&format!("34 102 {MEMORY}\n")), of_ads[..1]);
         let pasted = format!(
             "  012 (1.000.000) 11/29 09:10:00 Job was held.\n  \t{MEMORY}\n  \tCode 34 Subcode 102\n  ...\n"
         );
-        assert_eq!(listed(&pasted), of_ads[..1]);
+        assert_eq!(listed_reasons(&pasted), of_ads[..1]);
     }
 
     #[test]
@@ -187,7 +182,7 @@ mod tests {
             "1 total failures: first failure: reading from file /a",
             "a\nb",
         ] {
-            assert_eq!(listed(text), [(text.to_owned(), None, 1)]);
+            assert_eq!(listed_reasons(text), [ListedReason::of_job(text, None)]);
         }
     }
 

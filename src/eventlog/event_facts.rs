@@ -223,3 +223,31 @@ fn unpack_measured(word: u32) -> Option<u32> {
 pub(super) fn name_hash(name: &[u8]) -> u32 {
     (twox_hash::XxHash3_64::oneshot(name) as u32).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use htcondor_holdreasons::kind_of_code;
+
+    #[test]
+    fn facts_of_holds_are_unpacked_as_they_were_packed() {
+        for (exit_code, unpacked) in [
+            (None, None),
+            (Some(0), Some(0)),
+            (Some(255), Some(255)),
+            (Some(0xc000_0005), Some(2046)),
+        ] {
+            let hold = HoldFacts {
+                reason: 7,
+                exit_code,
+                kind: kind_of_code(47, 0),
+                ..HoldFacts::default()
+            };
+            let expected = HoldFacts {
+                exit_code: unpacked,
+                ..hold
+            };
+            assert_eq!(EventFacts::from_hold(hold).hold(HELD), expected);
+        }
+    }
+}
