@@ -372,22 +372,17 @@ mod tests {
     }
 
     #[test]
-    fn no_job_is_released_against_a_limit_of_time() {
-        for action in [HoldAction::Release, HoldAction::Probe, HoldAction::Later] {
-            let one = answered(JobAdvice {
-                action,
-                is_known_from_elsewhere: false,
-                has_outcomes_here: true,
-                ..advice(21, 0, "Job failed to complete in 72 hrs")
-            });
-            assert_eq!(
-                (one.action, one.raise),
-                (HoldAction::Fix, None),
-                "{action:?}"
-            );
-            let command = one.command.as_ref().expect("a look").to_string();
-            assert_eq!(command, "condor_q -hold 12.0");
-        }
+    fn a_limit_of_time_raises_no_request() {
+        let one = answered(JobAdvice {
+            action: HoldAction::Fix,
+            ground: AdviceGround::Rule,
+            is_known_from_elsewhere: false,
+            has_outcomes_here: true,
+            ..advice(21, 0, "Job failed to complete in 72 hrs")
+        });
+        assert_eq!((one.action, one.raise), (HoldAction::Fix, None));
+        let command = one.command.as_ref().expect("a look").to_string();
+        assert_eq!(command, "condor_q -hold 12.0");
     }
 
     #[test]

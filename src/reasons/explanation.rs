@@ -38,9 +38,27 @@ pub fn explain(facts: &ReasonFacts) -> Explanation {
     }
 }
 
+/// Words before a name that say enough without it.
+const NOUNS: [&str; 7] = [
+    "directory",
+    "file",
+    "host",
+    "image",
+    "input",
+    "name",
+    "program",
+];
+
 /// Fills in what the reason names.
 fn fill(words: &str, facts: &ReasonFacts) -> String {
-    let name = shown_name(facts).unwrap_or("it");
+    let Some(name) = shown_name(facts) else {
+        let named = NOUNS.map(|noun| format!("{noun} {{name}}"));
+        let unnamed = named.iter().zip(NOUNS);
+        let words = unnamed.fold(words.to_owned(), |words, (named, noun)| {
+            words.replace(named, noun)
+        });
+        return words.replace("{name}", "it");
+    };
     // No text is filled in twice: a name may have braces.
     words.replacen("{name}", name, 1)
 }

@@ -212,7 +212,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Object], outcome: &[Full], action: Later, fault: Server, mend: "the server has no room: release it later", ..ANY },
 
     // The program and what it is started with.
-    Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::WorkingDirectory, Thing::UserLog], outcome: &[Quota], action: Fix, fault: User,
+    Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::StandardInput, Thing::WorkingDirectory, Thing::UserLog], outcome: &[Quota], action: Fix, fault: User,
         mend: "a disk quota is used up: remove files or ask for a larger quota", ..ANY },
     Rule { thing: &[Thing::InstalledProgram, Thing::SharedProgram, Thing::Interpreter, Thing::Program, Thing::WorkingDirectory], operation: &[Operation::Execute],
         outcome: &[MountLost, TimedOut, Busy, NoMemory, Full, ReadOnly, Died], action: TryOne, fault: Machine, attribute: &["Requirements"],

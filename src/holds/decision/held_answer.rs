@@ -927,6 +927,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn no_job_is_released_against_a_limit_of_time() {
+        let asked = HeldEvidence {
+            rule: code_rule(46, 0),
+            passed_since: true,
+            recovered: 30,
+            ..evidence(0.95, 0.97)
+        };
+        assert_eq!(answer(asked).0, HoldAction::Fix);
+    }
+
+    #[test]
     fn releases_by_hand_show_no_passing_fault_of_an_own_program() {
         let passes = |code: (i32, i32), is_mostly_repaired| HeldEvidence {
             rule: code_rule(code.0, code.1),
