@@ -293,7 +293,7 @@ mod tests {
             }
             let (found, why) = said(2);
             assert!(
-                found == HoldAction::Fix && why.contains("path"),
+                found == HoldAction::Fix && why.contains("does not exist"),
                 "{code}: {why}"
             );
         }
