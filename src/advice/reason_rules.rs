@@ -9,7 +9,9 @@ use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
 use htcondor_holdreasons::rules::{Action, Rule, rule_for};
-use htcondor_holdreasons::{Explanation, Outcome, ReasonFacts, Thing, explain, read_reason};
+use htcondor_holdreasons::{
+    Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain, read_reason,
+};
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
@@ -52,14 +54,18 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
-    let facts = facts_of(advice);
-    let rule = rule_for(facts.kind())?;
-    let is_sure = is_known_elsewhere_alone(advice) || stays_whatever_others_did(&facts, rule);
+    // The text is read once more only where it answers: for its names and numbers.
+    let rule = rule_for(advice.stated)?;
+    let is_sure =
+        is_known_elsewhere_alone(advice) || stays_whatever_others_did(advice.stated, rule);
     let answers = is_sure && may_answer(advice);
-    answers.then(|| ReadReason {
-        rule,
-        explanation: explain(&facts),
-        facts,
+    answers.then(|| {
+        let facts = facts_of(advice);
+        ReadReason {
+            rule,
+            explanation: explain(&facts),
+            facts,
+        }
     })
 }
 
@@ -104,9 +110,9 @@ fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
 
 /// Returns true if the job has to be repaired, although other jobs show that a fault passes: it is its own
 /// limit, rule, program or credential, and no server or directory that may come back for all.
-fn stays_whatever_others_did(facts: &ReasonFacts, rule: &Rule) -> bool {
+fn stays_whatever_others_did(stated: ReasonKind, rule: &Rule) -> bool {
     let may_come_back = matches!(
-        facts.thing,
+        stated.thing,
         Thing::Object | Thing::File | Thing::Image | Thing::WorkingDirectory | Thing::UserLog
     );
     rule.action == Action::Fix && !may_come_back
@@ -135,12 +141,7 @@ impl ReadReason {
 
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
     fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
-        let action = match self.rule.action {
-            Action::Fix => HoldAction::Fix,
-            Action::Later => HoldAction::Later,
-            Action::TryOne => HoldAction::Probe,
-            Action::Leave => HoldAction::Leave,
-        };
+        let action: HoldAction = self.rule.action.into();
         let is_same = advice.ground == AdviceGround::Rule && advice.action == action;
         if advice.ground == AdviceGround::Rule && !is_same && keeps_answer(advice, action) {
             return;
@@ -272,6 +273,7 @@ mod tests {
             hold_code: code,
             hold_subcode: subcode,
             reason: Some(reason.into()),
+            stated: read_reason(reason, Some((code, subcode))).kind(),
             is_known_from_elsewhere: true,
             like_cases: None,
             queue: None,

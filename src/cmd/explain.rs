@@ -7,8 +7,8 @@ use std::io::Read as _;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use htcondor_holdreasons::rules::{Action, Party};
-use htcondor_holdreasons::{Explanation, ReasonFacts, explain, read_reason};
+use htcondor_holdreasons::rules::Party;
+use htcondor_holdreasons::{ReasonFacts, explain, read_reason};
 use poolcast_advice::{ListedReason, listed_reasons};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
@@ -119,15 +119,8 @@ fn read_input() -> Result<String> {
 impl Answer {
     /// Answers by the facts, or else by the code.
     fn new(facts: &ReasonFacts, codes: Option<(i32, i32)>) -> Answer {
-        let Explanation {
-            meaning,
-            action,
-            fault,
-            mend,
-            attributes,
-            look,
-        } = explain(facts);
-        let mend = match (mend, codes) {
+        let explained = explain(facts);
+        let mend = match (explained.mend, codes) {
             (Some(mend), _) if facts.is_by_code => format!("by the code alone: {mend}"),
             (Some(mend), _) => mend,
             (None, None) => "the text says too little".to_owned(),
@@ -136,20 +129,13 @@ impl Answer {
                 code_meaning(code, subcode)
             ),
         };
-        let action = match action {
-            Some(Action::Fix) => HoldAction::Fix,
-            Some(Action::Later) => HoldAction::Later,
-            Some(Action::TryOne) => HoldAction::Probe,
-            Some(Action::Leave) => HoldAction::Leave,
-            None => HoldAction::None,
-        };
         Answer {
-            meaning,
-            action,
-            fault,
+            meaning: explained.meaning,
+            action: explained.action.map_or(HoldAction::None, Into::into),
+            fault: explained.fault,
             mend,
-            attributes,
-            look,
+            attributes: explained.attributes,
+            look: explained.look,
         }
     }
 }

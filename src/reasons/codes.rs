@@ -6,7 +6,14 @@ use super::outcomes::of_errno;
 
 /// Returns what a hold with this code and subcode is about, if nothing else is known.
 pub fn kind_of_code(code: i32, subcode: i32) -> ReasonKind {
-    let (speaker, side, thing, operation) = cause_of_code(code, subcode);
+    let mut rows = CODES.iter();
+    let row = rows.find(|(codes, of_subcode, ..)| {
+        codes.contains(&code) && of_subcode.is_none_or(|of_subcode| of_subcode == subcode)
+    });
+    let (speaker, side, thing, operation) = row.map_or_else(
+        Default::default,
+        |&(_, _, speaker, side, thing, operation)| (speaker, side, thing, operation),
+    );
     ReasonKind {
         speaker,
         side,
@@ -16,134 +23,41 @@ pub fn kind_of_code(code: i32, subcode: i32) -> ReasonKind {
     }
 }
 
-/// Returns who speaks, and what failed where.
-fn cause_of_code(code: i32, subcode: i32) -> (Speaker, Side, Thing, Operation) {
-    const ANYWHERE: Side = Side::Unknown;
-    let (speaker, side, thing, operation) = match (code, subcode) {
-        (1 | 15, _) => (Speaker::Person, ANYWHERE, Thing::Decision, Operation::Hold),
-        (16, _) => (Speaker::Person, ANYWHERE, Thing::Spool, Operation::Hold),
-        (3, _) => (
-            Speaker::JobPolicy,
-            ANYWHERE,
-            Thing::Unknown,
-            Operation::Unknown,
-        ),
-        (26, _) => (
-            Speaker::SitePolicy,
-            ANYWHERE,
-            Thing::Unknown,
-            Operation::Unknown,
-        ),
-        (5, _) => (
-            Speaker::JobPolicy,
-            ANYWHERE,
-            Thing::Expression,
-            Operation::Evaluate,
-        ),
-        (27, _) => (
-            Speaker::SitePolicy,
-            ANYWHERE,
-            Thing::Expression,
-            Operation::Evaluate,
-        ),
-        (4, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::Credential,
-            Operation::Unknown,
-        ),
-        (6, _) => (
-            Speaker::Starter,
-            Side::ExecutionPoint,
-            Thing::Program,
-            Operation::Execute,
-        ),
-        (7 | 9, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::StandardOutput,
-            Operation::Open,
-        ),
-        (8 | 10, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::StandardInput,
-            Operation::Open,
-        ),
-        (12, 122) => (
-            Speaker::Unknown,
-            Side::AccessPoint,
-            Thing::File,
-            Operation::Write,
-        ),
-        (13, 2) => (
-            Speaker::Unknown,
-            Side::AccessPoint,
-            Thing::File,
-            Operation::Read,
-        ),
-        (14, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::WorkingDirectory,
-            Operation::Open,
-        ),
-        (19, _) => (
-            Speaker::Hook,
-            Side::ExecutionPoint,
-            Thing::Hook,
-            Operation::Execute,
-        ),
-        (20 | 25, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::Schedule,
-            Operation::Unknown,
-        ),
-        (21 | 34, 101) => (Speaker::SitePolicy, ANYWHERE, Thing::Cpus, Operation::Use),
-        (21 | 34, 102) => (Speaker::SitePolicy, ANYWHERE, Thing::Memory, Operation::Use),
-        (21 | 34, 104) => (Speaker::SitePolicy, ANYWHERE, Thing::Disk, Operation::Use),
-        (22, _) => (
-            Speaker::Shadow,
-            Side::AccessPoint,
-            Thing::UserLog,
-            Operation::Open,
-        ),
-        (32 | 33, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::TransferSize,
-            Operation::Use,
-        ),
-        (35 | 45, _) => (Speaker::Unknown, ANYWHERE, Thing::Image, Operation::Unknown),
-        (36, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::Checkpoint,
-            Operation::Unknown,
-        ),
-        (43 | 44, _) => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::Script,
-            Operation::Execute,
-        ),
-        (46 | 47, _) => (Speaker::Unknown, ANYWHERE, Thing::Time, Operation::Use),
-        (48, _) => (
-            Speaker::Hook,
-            Side::AccessPoint,
-            Thing::Hook,
-            Operation::Execute,
-        ),
-        _ => (
-            Speaker::Unknown,
-            ANYWHERE,
-            Thing::Unknown,
-            Operation::Unknown,
-        ),
-    };
-    (speaker, side, thing, operation)
-}
+/// A row of the table of codes: the codes, the subcode if it counts, who speaks, and what failed where.
+type CodeRow = (&'static [i32], Option<i32>, Speaker, Side, Thing, Operation);
+
+const ANYONE: Speaker = Speaker::Unknown;
+const ANYWHERE: Side = Side::Unknown;
+
+/// The meanings of codes. The first row that fits counts.
+#[rustfmt::skip]
+const CODES: &[CodeRow] = &[
+    (&[1, 15], None, Speaker::Person, ANYWHERE, Thing::Decision, Operation::Hold),
+    (&[16], None, Speaker::Person, ANYWHERE, Thing::Spool, Operation::Hold),
+    (&[3], None, Speaker::JobPolicy, ANYWHERE, Thing::Unknown, Operation::Unknown),
+    (&[26], None, Speaker::SitePolicy, ANYWHERE, Thing::Unknown, Operation::Unknown),
+    (&[5], None, Speaker::JobPolicy, ANYWHERE, Thing::Expression, Operation::Evaluate),
+    (&[27], None, Speaker::SitePolicy, ANYWHERE, Thing::Expression, Operation::Evaluate),
+    (&[4], None, ANYONE, ANYWHERE, Thing::Credential, Operation::Unknown),
+    (&[6], None, Speaker::Starter, Side::ExecutionPoint, Thing::Program, Operation::Execute),
+    (&[7, 9], None, ANYONE, ANYWHERE, Thing::StandardOutput, Operation::Open),
+    (&[8, 10], None, ANYONE, ANYWHERE, Thing::StandardInput, Operation::Open),
+    (&[12], Some(122), ANYONE, Side::AccessPoint, Thing::File, Operation::Write),
+    (&[13], Some(2), ANYONE, Side::AccessPoint, Thing::File, Operation::Read),
+    (&[14], None, ANYONE, ANYWHERE, Thing::WorkingDirectory, Operation::Open),
+    (&[19], None, Speaker::Hook, Side::ExecutionPoint, Thing::Hook, Operation::Execute),
+    (&[20, 25], None, ANYONE, ANYWHERE, Thing::Schedule, Operation::Unknown),
+    (&[21, 34], Some(101), Speaker::SitePolicy, ANYWHERE, Thing::Cpus, Operation::Use),
+    (&[21, 34], Some(102), Speaker::SitePolicy, ANYWHERE, Thing::Memory, Operation::Use),
+    (&[21, 34], Some(104), Speaker::SitePolicy, ANYWHERE, Thing::Disk, Operation::Use),
+    (&[22], None, Speaker::Shadow, Side::AccessPoint, Thing::UserLog, Operation::Open),
+    (&[32, 33], None, ANYONE, ANYWHERE, Thing::TransferSize, Operation::Use),
+    (&[35, 45], None, ANYONE, ANYWHERE, Thing::Image, Operation::Unknown),
+    (&[36], None, ANYONE, ANYWHERE, Thing::Checkpoint, Operation::Unknown),
+    (&[43, 44], None, ANYONE, ANYWHERE, Thing::Script, Operation::Execute),
+    (&[46, 47], None, ANYONE, ANYWHERE, Thing::Time, Operation::Use),
+    (&[48], None, Speaker::Hook, Side::AccessPoint, Thing::Hook, Operation::Execute),
+];
 
 /// Returns how it ended. The subcode is a Unix error where files and programs are used.
 fn outcome_of_code(code: i32, subcode: i32, thing: Thing) -> Outcome {

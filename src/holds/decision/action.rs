@@ -1,5 +1,6 @@
 //! The actions that advice can recommend for a held job, and how certain a recommendation is.
 
+use htcondor_holdreasons::rules::Action;
 use serde::{Deserialize, Serialize};
 
 use crate::config::AdviceConfig;
@@ -22,6 +23,17 @@ pub enum HoldAction {
     Leave,
     /// No advice, because the evidence is too weak.
     None,
+}
+
+impl From<Action> for HoldAction {
+    fn from(action: Action) -> HoldAction {
+        match action {
+            Action::Fix => HoldAction::Fix,
+            Action::Later => HoldAction::Later,
+            Action::TryOne => HoldAction::Probe,
+            Action::Leave => HoldAction::Leave,
+        }
+    }
 }
 
 impl HoldAction {

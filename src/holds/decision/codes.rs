@@ -37,22 +37,6 @@ pub struct HoldRule {
 }
 
 impl HoldRule {
-    /// Returns the rule for what a reason states, in the table of rules.
-    fn new(stated: ReasonKind) -> Option<HoldRule> {
-        let rule = rule_for(stated)?;
-        Some(HoldRule {
-            stated,
-            // Nobody has chosen the job to try yet.
-            action: match rule.action {
-                Action::Fix => HoldAction::Fix,
-                Action::Later | Action::TryOne => HoldAction::Later,
-                Action::Leave => HoldAction::Leave,
-            },
-            remedy: remedy_for(stated, rule.action),
-            is_released_by_hand: stated.thing != Thing::Spool,
-        })
-    }
-
     /// Says what happened and what mends it, without names.
     pub fn why(&self) -> String {
         let explained = explain(&self.stated.into());
@@ -192,7 +176,7 @@ pub(super) fn hold_rule(stated: ReasonKind) -> Option<HoldRule> {
             Thing::ProgramEnd | Thing::Starts | Thing::SandboxFile | Thing::Unknown
         ),
     };
-    let rule = HoldRule::new(stated)?;
+    let rule = rule_without_odds(stated)?;
     // Where many jobs were asked about, a path that nobody can see is mostly wrong. Odds overrule this.
     if stated.thing == Thing::SharedProgram && stated.outcome == Outcome::Absent {
         return Some(HoldRule {
@@ -208,7 +192,17 @@ pub(super) fn hold_rule(stated: ReasonKind) -> Option<HoldRule> {
 
 /// Returns the answer for a hold where nothing is known but what its reason states; `None` if it says nothing.
 pub fn rule_without_odds(stated: ReasonKind) -> Option<HoldRule> {
-    HoldRule::new(stated)
+    let rule = rule_for(stated)?;
+    Some(HoldRule {
+        stated,
+        // Nobody has chosen the job to try yet.
+        action: match rule.action {
+            Action::TryOne => HoldAction::Later,
+            action => action.into(),
+        },
+        remedy: remedy_for(stated, rule.action),
+        is_released_by_hand: stated.thing != Thing::Spool,
+    })
 }
 
 /// Returns the answer for a code whose outcome is certain; `None` where outcomes have to judge.
