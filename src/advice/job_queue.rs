@@ -153,6 +153,8 @@ impl JobQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_command::JobId;
+    use htcondor_holdreasons::{Outcome, ReasonKind, Thing};
     use poolcast_holds::decision::HoldAction;
 
     fn queue(text: &str) -> JobQueue {
@@ -224,6 +226,35 @@ mod tests {
         let (mut advice, _) = queue.correct(Vec::new(), "log", 200_000);
         let command = advice.pop().and_then(|one| one.command);
         command.map(|command| command.to_string())
+    }
+
+    #[test]
+    fn a_queue_without_reasons_leaves_what_the_log_states() {
+        let stated = ReasonKind {
+            thing: Thing::Disk,
+            outcome: Outcome::Exceeded,
+            ..ReasonKind::default()
+        };
+        let of_log = JobAdvice {
+            hold_code: 21,
+            hold_subcode: 102,
+            stated,
+            ..JobAdvice::of_test_job()
+        };
+        let JobId { cluster, proc } = of_log.job;
+        let ad = format!(
+            r#"[{{"ClusterId": {cluster}, "ProcId": {proc}, "JobStatus": 5, "HoldReasonCode": 21, "HoldReasonSubCode": 102,
+                 "RequestMemory": 64, "MemoryUsage": 700}}]"#
+        );
+        let (advice, _) = queue(&ad).correct(vec![of_log], "log", 200_000);
+        assert_eq!(advice.len(), 1);
+        assert_eq!(advice[0].stated, stated, "and not memory, as the code says");
+        assert!(
+            !advice[0]
+                .command
+                .as_ref()
+                .is_some_and(|command| { command.to_string().contains("RequestMemory") })
+        );
     }
 
     #[test]

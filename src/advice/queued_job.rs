@@ -112,11 +112,12 @@ impl QueuedJob {
         if self.owner.is_some() {
             advice.set_owner(self.owner.clone());
         }
+        // A queue that was asked for few attributes says less than the log.
         if self.reason.is_some() {
             advice.reason.clone_from(&self.reason);
+            advice.stated = self.stated;
         }
-        let remedy = rule_without_odds(self.stated).map(|rule| rule.remedy);
-        advice.stated = self.stated;
+        let remedy = rule_without_odds(advice.stated).map(|rule| rule.remedy);
         let request = self.facts.request_memory.as_ref();
         let requested_mb = request.and_then(|request| request.parse().ok());
         let is_expression = request.is_some() && requested_mb.is_none();
