@@ -130,7 +130,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Spool], action: Leave, fault: Nobody,
         mend: "HTCondor releases it when its files have arrived; if the client died, remove it and submit again", ..ANY },
     Rule { thing: &[Thing::Checkpoint], outcome: &[Intended], action: Leave, fault: Nobody,
-        mend: "the job's own policy releases it", look: "PeriodicRelease of the job", ..ANY },
+        mend: "the policy that holds it releases it", look: "PeriodicRelease of the job", ..ANY },
     Rule { outcome: &[Intended], action: Leave, fault: Nobody, mend: "release it once that reason is gone", ..ANY },
 
     // Memory, disk, CPUs, time and starts.
