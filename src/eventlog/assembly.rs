@@ -49,7 +49,7 @@ pub(super) struct LogAssembly {
     hold_texts: Vec<HoldText>,
     /// Events and ads of other access points than `ap`.
     others: OtherAccessPoints,
-    /// Ads and reasons of the pieces so far.
+    /// What is known from the pieces so far.
     earlier: Arc<EarlierPieces>,
     /// Events without a year, read before any stamp or header gave one.
     undated: Vec<UndatedEvent>,
@@ -125,7 +125,7 @@ impl LogAssembly {
         assembly
     }
 
-    /// Returns the ads and reasons that the next pieces can skip. When the log of another access
+    /// Returns what the next pieces can skip. When the log of another access
     /// point begins, this becomes a new object.
     pub(super) fn earlier_pieces(&self) -> &Arc<EarlierPieces> {
         &self.earlier
@@ -208,7 +208,6 @@ impl LogAssembly {
         self.add_anomalies(block, &piece.anomalies);
 
         self.lines += piece.lines;
-        self.earlier.add_reasons(piece.reasons);
         self.log.bytes += piece.bytes;
         Ok(piece.events)
     }
@@ -527,9 +526,8 @@ impl LogAssembly {
         {
             // Equal ids belong to other jobs at another access point, so no ad is known.
             self.ap = Some(creator.clone());
-            let known = EarlierPieces::new(REMEMBERED_JOBS, self.earlier.wants_hold_texts);
-            known.add_reasons(self.earlier.take_reasons());
-            self.earlier = Arc::new(known);
+            let wants_hold_texts = self.earlier.wants_hold_texts;
+            self.earlier = Arc::new(EarlierPieces::new(REMEMBERED_JOBS, wants_hold_texts));
         }
         if self.log.generation.is_none() {
             self.log.generation = Some(LogGeneration {
@@ -602,7 +600,6 @@ impl LogAssembly {
         if let Some(generation) = &mut self.log.generation {
             generation.bytes = self.log.bytes;
         }
-        self.log.reasons = self.earlier.take_reasons();
         Ok(self.into_summary())
     }
 

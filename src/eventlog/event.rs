@@ -32,7 +32,6 @@ pub struct JobEvent {
     /// - 005: the return value or the signal.
     /// - 006: the memory of the job, in MB, or 0.
     /// - 009: who removed the job, as in [`DecidedBy`].
-    /// - 012: the bits of the template hash of its reason, as in [`super::ReasonTemplates`], or 0.
     /// - 013: who released the job, as in [`DecidedBy`].
     /// - 040: HTCondor's transfer type. 1 to 3 are input (queued, started, finished), 4 to 6 are
     ///   output; 0 if the type is not stated.
@@ -76,7 +75,7 @@ pub(super) struct JobEnding {
 }
 
 /// Parses the event in `record`. The calendar, which knows the year, sets its time later. The
-/// piece, which has the templates, sets the data from the reason of a hold.
+/// piece sets the facts of a hold, whose reason takes longer to read.
 pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = record.header.job_id().unwrap_or((-1, -1));

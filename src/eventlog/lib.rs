@@ -38,7 +38,6 @@ mod piece;
 mod plain_stream;
 mod read_error;
 mod reader;
-mod reason;
 mod reason_identity;
 mod recent_keys;
 mod record;
@@ -74,7 +73,6 @@ pub use log::{
 pub use plain_stream::{PlainStream, decompress};
 pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
-pub use reason::{ReasonTemplates, reason_template};
 pub use reason_identity::{NamedFile, file_origin, named_file};
 pub use record_cuts::last_record_start;
 pub use source::{is_read_once, open};

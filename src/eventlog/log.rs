@@ -10,7 +10,6 @@ use super::event::JobEvent;
 use super::global_header::GenerationMark;
 use super::job_ad::JobAd;
 use super::read_error::SinkError;
-use super::reason::ReasonTemplates;
 
 /// Options for data that the log itself may lack.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -119,8 +118,6 @@ pub struct LogSummary {
     /// Submit hosts, if there are several although the header or the caller assigns the log to one
     /// access point.
     pub hosts: BTreeSet<String>,
-    /// Templates of hold reasons.
-    pub reasons: ReasonTemplates,
     /// Earliest time of an event, epoch ms.
     pub begin_ms: Option<i64>,
     /// Latest time of an event, epoch ms.

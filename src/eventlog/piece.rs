@@ -2,7 +2,6 @@
 //! gives their year.
 
 use std::collections::BTreeMap;
-use std::sync::RwLock;
 
 use super::anomaly::Anomaly;
 use super::blocks::RecordBlock;
@@ -12,8 +11,6 @@ use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
 use super::log::HoldText;
-use super::log_order::NO_PANIC;
-use super::reason::{ReasonTemplates, reason_template, template_hash};
 use super::reason_identity::read_hold_reason;
 use super::recent_keys::RecentKeys;
 use super::record::{LogRecord, RecordContent, headline};
@@ -59,7 +56,6 @@ pub(super) struct ParsedPiece {
     pub(super) events: Vec<(Stamp, JobEvent)>,
     pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
     pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
-    pub(super) reasons: ReasonTemplates,
     /// Unmodified reasons of holds, if requested.
     pub(super) hold_texts: Vec<HoldText>,
     /// Submit hosts, each at the first event 000 that names it after another host.
@@ -76,7 +72,6 @@ pub(super) struct ParsedPiece {
 pub(super) struct EarlierPieces {
     /// Jobs whose ads were read.
     pub(super) ads: RecentKeys,
-    pub(super) reasons: RwLock<ReasonTemplates>,
     /// True if the texts of hold reasons are requested.
     pub(super) wants_hold_texts: bool,
 }
@@ -87,21 +82,8 @@ impl EarlierPieces {
     pub(super) fn new(ads_at_once: usize, wants_hold_texts: bool) -> EarlierPieces {
         EarlierPieces {
             ads: RecentKeys::new(ads_at_once),
-            reasons: RwLock::default(),
             wants_hold_texts,
         }
-    }
-
-    /// Adds the templates that are new in a piece.
-    pub(super) fn add_reasons(&self, new: ReasonTemplates) {
-        if !new.is_empty() {
-            self.reasons.write().expect(NO_PANIC).extend(new);
-        }
-    }
-
-    /// Removes and returns all templates.
-    pub(super) fn take_reasons(&self) -> ReasonTemplates {
-        std::mem::take(&mut *self.reasons.write().expect(NO_PANIC))
     }
 }
 
@@ -243,10 +225,7 @@ impl ParsedPiece {
         // of a few records is read after that.
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(&earlier.ads), events);
         piece.add_hosts(&deferred.submits);
-        piece.add_hold_reasons(&deferred.holds, &earlier.reasons.read().expect(NO_PANIC));
-        if earlier.wants_hold_texts {
-            piece.add_hold_texts(&deferred.holds);
-        }
+        piece.add_holds(&deferred.holds, earlier.wants_hold_texts);
         piece.add_headers(&deferred.generic);
 
         if let Some(first) = &deferred.first_ad {
@@ -279,34 +258,23 @@ impl ParsedPiece {
         self.hosts.dedup_by(|next, last| next.item == last.item);
     }
 
-    /// Sets the facts of holds from their reasons, and stores the templates that are not known.
-    fn add_hold_reasons(&mut self, holds: &[BeforeEvent<LogRecord<'_>>], known: &ReasonTemplates) {
+    /// Sets the facts of holds from their reasons, and keeps the texts if `wants_texts`.
+    fn add_holds(&mut self, holds: &[BeforeEvent<LogRecord<'_>>], wants_texts: bool) {
         let mut scratch = Vec::new();
         for hold in holds {
-            let text = parse_hold(&hold.item).reason;
-            let hash = template_hash(&text);
-            let (_, event) = &mut self.events[hold.index];
-            event.value = hash.cast_signed();
-            let codes = (event.hold_code, event.hold_subcode);
-            let facts = read_hold_reason(&text, codes, &mut scratch);
-            event.facts = EventFacts::from_hold(facts);
-            if !known.is_settled(hash) {
-                self.reasons.add(hash, || reason_template(&text));
-            }
-        }
-    }
-
-    /// Adds the texts of hold reasons.
-    fn add_hold_texts(&mut self, holds: &[BeforeEvent<LogRecord<'_>>]) {
-        for hold in holds {
-            let (_, event) = &self.events[hold.index];
             let reason = parse_hold(&hold.item).reason;
-            self.hold_texts.push(HoldText {
-                cluster: event.cluster,
-                proc: event.proc,
-                text_hash: event.text_hash,
-                reason: String::from_utf8_lossy(&reason).into_owned(),
-            });
+            let (_, event) = &mut self.events[hold.index];
+            let codes = (event.hold_code, event.hold_subcode);
+            let facts = read_hold_reason(&reason, codes, &mut scratch);
+            event.facts = EventFacts::from_hold(facts);
+            if wants_texts {
+                self.hold_texts.push(HoldText {
+                    cluster: event.cluster,
+                    proc: event.proc,
+                    text_hash: event.text_hash,
+                    reason: String::from_utf8_lossy(&reason).into_owned(),
+                });
+            }
         }
     }
 

@@ -981,7 +981,7 @@ mod tests {
                 proc,
                 number,
                 normal: u8::from(kind == 1),
-                value: match kind { 0 => reason::template_hash(b"some reason").cast_signed(), 1 => value, 2 => value.abs(), 3 => DecidedBy::Person as i32, _ => 0 },
+                value: match kind { 1 => value, 2 => value.abs(), 3 => DecidedBy::Person as i32, _ => 0 },
                 hold_code: if number == 12 { value.abs() } else { 0 },
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,

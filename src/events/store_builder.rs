@@ -207,7 +207,6 @@ impl EventStoreBuilder {
             }),
             resume: log.resume,
         };
-        summary.reasons.extend(log.reasons);
         summary.sources.push(source.clone());
         source
     }

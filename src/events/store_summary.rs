@@ -6,9 +6,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::job_row::JobId;
-use htcondor_eventlog::{
-    AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ReasonTemplates, ResumePoint,
-};
+use htcondor_eventlog::{AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ResumePoint};
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 
@@ -109,8 +107,6 @@ pub struct StoreSummary {
     pub events_by_number: BTreeMap<u16, u64>,
     /// Anomalies: records that a valid log does not contain.
     pub anomalies: AnomalyCounts,
-    /// Templates of hold reasons.
-    pub reasons: ReasonTemplates,
     /// The first time stamp, in epoch ms.
     pub begin_ms: i64,
     /// The last time stamp, in epoch ms: the end of the known time range.

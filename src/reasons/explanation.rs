@@ -102,10 +102,8 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Starts => "starts",
         Thing::TransferSize => "data in its transfers",
         Thing::ProgramEnd if facts.outcome == Outcome::TimedOut => {
-            return Some(format!(
-                "the program makes no progress, and a policy holds the job for it: {}",
-                facts.message
-            ));
+            let words = "the program makes no progress, and a policy holds the job for it";
+            return Some(with_message(words, &facts.message));
         }
         Thing::ProgramEnd => {
             let how = facts.number.map_or(String::new(), |number| {
@@ -116,10 +114,9 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
             ));
         }
         Thing::Expression if facts.outcome == Outcome::Exceeded => {
-            return Some(format!(
-                "a policy holds the job, because this became true: {}",
-                facts.name.as_deref().unwrap_or(&facts.message)
-            ));
+            let expression = facts.name.as_deref().unwrap_or(&facts.message);
+            let words = "a policy holds the job, because this became true";
+            return Some(with_message(words, expression));
         }
         _ => return None,
     };
@@ -177,10 +174,15 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         }
         _ => return None,
     };
-    Some(match facts.message.as_str() {
-        "" => what.to_owned(),
-        message => format!("{what}: {message}"),
-    })
+    Some(with_message(what, &facts.message))
+}
+
+/// Returns `words` and the message, if there is one.
+fn with_message(words: &str, message: &str) -> String {
+    match message {
+        "" => words.to_owned(),
+        message => format!("{words}: {message}"),
+    }
 }
 
 /// Formats an amount with its unit.

@@ -310,16 +310,20 @@ impl ReasonKind {
     /// Bits of a packed kind.
     pub const PACKED_BITS: u32 = 21;
 
-    /// Packs the kind into a number; 0 if nothing was read.
-    pub fn packed(self) -> u32 {
-        let numbers = [
+    /// The numbers of the speaker, the side, the thing, the operation and the outcome; 0 for an unknown one.
+    pub fn numbers(self) -> [u32; 5] {
+        [
             self.speaker as u32,
             self.side as u32,
             self.thing as u32,
             self.operation as u32,
             self.outcome as u32,
-        ];
-        let fields = FIELD_BITS.into_iter().zip(numbers);
+        ]
+    }
+
+    /// Packs the kind into a number; 0 if nothing was read.
+    pub fn packed(self) -> u32 {
+        let fields = FIELD_BITS.into_iter().zip(self.numbers());
         fields.fold(0, |packed, (bits, number)| packed << bits | number)
     }
 

@@ -1,6 +1,7 @@
 //! Renders the summary of an event store for people.
 
 use htcondor_eventlog::{Anomaly, event_name};
+use htcondor_holdreasons::explain;
 use poolcast_base::escape;
 use poolcast_base::output;
 use poolcast_events::{EventStore, StoreSummary};
@@ -117,7 +118,7 @@ fn gap_lines(summary: &StoreSummary) -> String {
     text
 }
 
-/// A table of the holds by code, with the most frequent reason of each.
+/// A table of the holds by code, and what most reasons of each code state.
 pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
     let head = [
         "  holds by code",
@@ -127,7 +128,7 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
         "then succeeded",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let mut reasons = String::new();
+    let mut statements = String::new();
     for kind in hold_counts(store) {
         let code = kind.hold_code;
         let subcode = kind.hold_subcode;
@@ -141,17 +142,18 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
-        if let Some(reason) = kind.reason {
-            reasons += &format!("  {code}/{subcode}: {}\n", escape::value(&reason));
+        if let Some(stated) = kind.stated {
+            let meaning = explain(&stated.into()).meaning;
+            statements += &format!("  {code}/{subcode}: {meaning}\n");
         }
     }
 
-    let title = if reasons.is_empty() {
+    let title = if statements.is_empty() {
         ""
     } else {
-        "  their most frequent reasons, without variable parts\n"
+        "  what most of their reasons state\n"
     };
-    output::aligned_table(&rows) + title + &reasons
+    output::aligned_table(&rows) + title + &statements
 }
 
 fn percent(part: usize, whole: usize) -> String {

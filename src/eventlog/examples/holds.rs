@@ -1,4 +1,4 @@
-//! Counts the holds in event logs by code and subcode, with an example of their reasons:
+//! Counts the holds in event logs by code and subcode, with what the first of their reasons states:
 //! `cargo run --example holds -- /var/log/condor/EventLog`.
 
 use std::collections::BTreeMap;
@@ -6,9 +6,8 @@ use std::error::Error;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use htcondor_eventlog::{
-    HELD, JobEvent, LogSummary, ReadOptions, ReasonTemplates, find_generations, read,
-};
+use htcondor_eventlog::{HELD, JobEvent, LogSummary, ReadOptions, find_generations, read};
+use htcondor_holdreasons::explain;
 
 /// Holds with one code and subcode.
 struct HoldCount {
@@ -20,20 +19,19 @@ struct HoldCount {
 fn main() -> Result<(), Box<dyn Error>> {
     let logs: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let mut counts = BTreeMap::new();
-    let mut reasons = ReasonTemplates::default();
     for log in find_generations(&logs)? {
         let summary = read(&log, &ReadOptions::default(), |_| {}, &mut |batch| {
             count_holds(batch.events, &mut counts);
             Ok(())
         })?;
         print_damage(&summary)?;
-        reasons.extend(summary.reasons);
     }
 
     let mut out = std::io::stdout().lock();
     for ((code, subcode), count) in counts {
-        let reason = reasons.get(&count.first).unwrap_or("no reason");
-        writeln!(out, "{:8}  {code}/{subcode}  {reason}", count.holds)?;
+        let stated = count.first.facts.hold(HELD).kind;
+        let meaning = explain(&stated.into()).meaning;
+        writeln!(out, "{:8}  {code}/{subcode}  {meaning}", count.holds)?;
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ impl AnswerModel {
         let kind = if says_what_failed {
             CauseKind::Code
         } else {
-            CauseKind::Template
+            CauseKind::Stated
         };
         let here = history.known_cause(kind, causes, asked_ms).outcomes.len();
         let class = (*code, subcode_class(*code, *subcode));

@@ -15,8 +15,9 @@ pub(crate) enum CauseKind {
     Code,
     /// The owner, code and subcode.
     OwnerCode,
-    /// Code and subcode, and the words of the reason without all names.
-    Template,
+    /// Code and subcode, and what the reason states without all names. A reason that was not understood
+    /// states only itself.
+    Stated,
     /// The hold reason without the parts that vary from job to job.
     Reason,
     /// The origin or directory that the reason names. Files that an origin lacks or refuses are causes
@@ -40,7 +41,7 @@ impl CauseKind {
         CauseKind::Pool,
         CauseKind::Code,
         CauseKind::OwnerCode,
-        CauseKind::Template,
+        CauseKind::Stated,
         CauseKind::Reason,
         CauseKind::Origin,
         CauseKind::OwnerOrigin,
@@ -56,7 +57,7 @@ impl CauseKind {
             CauseKind::Pool => "pool",
             CauseKind::Code => "code",
             CauseKind::OwnerCode => "owner_code",
-            CauseKind::Template => "template",
+            CauseKind::Stated => "stated",
             CauseKind::Reason => "reason",
             CauseKind::Origin => "origin",
             CauseKind::OwnerOrigin => "owner_origin",
@@ -72,8 +73,8 @@ impl CauseKind {
         match self {
             CauseKind::Pool => None,
             CauseKind::Code | CauseKind::Host => Some(CauseKind::Pool),
-            CauseKind::OwnerCode | CauseKind::Template | CauseKind::Origin => Some(CauseKind::Code),
-            CauseKind::Reason => Some(CauseKind::Template),
+            CauseKind::OwnerCode | CauseKind::Stated | CauseKind::Origin => Some(CauseKind::Code),
+            CauseKind::Reason => Some(CauseKind::Stated),
             CauseKind::OwnerOrigin | CauseKind::File => Some(CauseKind::Origin),
             CauseKind::ClusterReason => Some(CauseKind::Reason),
             CauseKind::Batch => Some(CauseKind::OwnerCode),
@@ -126,7 +127,6 @@ impl CauseKeys {
 fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> u64 {
     let code = job.history.hold_code[hold].cast_unsigned();
     let subcode = job.history.hold_subcode[hold].cast_unsigned();
-    let template = job.history.value[hold].cast_unsigned();
     let facts = job.hold_facts(hold);
     let cluster = u64::from(job.ap) << 32 | u64::from(job.cluster.cast_unsigned());
     let owned = |key: u64| match (job.owner, key) {
@@ -139,7 +139,10 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> 
         CauseKind::Pool => code_key.min(1),
         CauseKind::Code => code_key,
         CauseKind::OwnerCode => owned(code_key),
-        CauseKind::Template => hashed(kind, [code_key, template.into()]),
+        CauseKind::Stated => match facts.kind.packed() {
+            0 => hashed(kind, [code_key, 0, facts.reason.into()]),
+            stated => hashed(kind, [code_key, stated.into()]),
+        },
         CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
         CauseKind::Origin => origin_key(kind, facts.origin, fault),
         CauseKind::OwnerOrigin => owned(origin_key(kind, facts.origin, fault)),

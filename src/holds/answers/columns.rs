@@ -23,7 +23,7 @@ const FEATURES: [FeatureGroup; 7] = [
 ];
 
 /// Version of the columns. A change of what a column means makes a new one.
-pub(crate) const COLUMNS_VERSION: u32 = 4;
+pub(crate) const COLUMNS_VERSION: u32 = 5;
 
 /// Prior weight of the parent's success rate, in cases.
 const PRIOR_CASES: f32 = 4.0;

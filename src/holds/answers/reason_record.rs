@@ -13,10 +13,10 @@ pub const MIN_TAUGHT_OUTCOMES: usize = 3;
 /// The outcomes of the holds for one reason that are known at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReasonRecord {
-    /// Outcomes of holds whose reasons have the same words.
+    /// Outcomes of holds whose reasons state the same.
     pub outcomes: usize,
-    /// Failures after a release, if no job got past such a hold: one for the same reason, or one whose reason has
-    /// the same words, of which there are more. 0 if a job did.
+    /// Failures after a release, if no job got past such a hold: one for the same reason, or one whose reason
+    /// states the same, of which there are more. 0 if a job did.
     pub failures: usize,
     /// Those of them that are longer ago than a fault takes to pass. All failures of one outage say the same, and
     /// these say that the fault has stayed since.
@@ -27,24 +27,24 @@ impl ReasonRecord {
     /// Returns what is known at `asked_ms` about the reason of `hold`.
     pub(crate) fn known(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> ReasonRecord {
         let known = |kind| history.known_cause(kind, &hold.causes, asked_ms);
-        let of_words = known(CauseKind::Template);
+        let of_stated = known(CauseKind::Stated);
         let is_file_read = hold.causes.names_file() && !known(CauseKind::File).passes.is_empty();
         let passes_within_ms = (PASSES_WITHIN * history.unit_ms(asked_ms)) as i64;
         let failures_by = |time_ms| {
-            let of_kinds = [of_words, known(CauseKind::Reason)];
+            let of_kinds = [of_stated, known(CauseKind::Reason)];
             let unbroken = of_kinds.iter().filter(|_| !is_file_read);
             let failures = unbroken.filter(|known| known.passes.is_empty());
             let failures = failures.map(|known| known.failures_by(time_ms));
             failures.max().unwrap_or(0)
         };
         ReasonRecord {
-            outcomes: of_words.outcomes.len(),
+            outcomes: of_stated.outcomes.len(),
             failures: failures_by(asked_ms),
             lasting_failures: failures_by(asked_ms - passes_within_ms),
         }
     }
 
-    /// Returns true if enough outcomes of holds whose reasons have the same words are known.
+    /// Returns true if enough outcomes of holds whose reasons state the same are known.
     pub fn is_known(&self) -> bool {
         self.outcomes >= MIN_TAUGHT_OUTCOMES
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold_cycles::{ExclusionReason, HoldOutcome, hold_cycles};
+use htcondor_eventlog::ReasonKind;
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
 
@@ -23,22 +24,23 @@ pub struct HoldCount {
     pub known: usize,
     /// Released holds after which the job succeeded next.
     pub succeeded: usize,
-    /// The most frequent template of the hold reasons.
-    pub reason: Option<String>,
+    /// What most of the hold reasons state; `None` if none was understood.
+    pub stated: Option<ReasonKind>,
 }
 
 /// Counts the holds of every code; returns the most frequent first.
 pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
-    let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(i32, i32), BTreeMap<u32, usize>> = BTreeMap::new();
 
     for job in store.jobs().iter() {
         let mut kinds_of_job = BTreeSet::new();
         for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);
             let kind = (hold.hold_code, hold.hold_subcode);
-            if let Some(reason) = store.summary.reasons.get(&hold) {
-                *reasons.entry(kind).or_default().entry(reason).or_default() += 1;
+            let stated = job.hold_facts(cycle.hold).kind.packed();
+            if stated != 0 {
+                *reasons.entry(kind).or_default().entry(stated).or_default() += 1;
             }
 
             let count = kinds.entry(kind).or_default();
@@ -62,7 +64,7 @@ pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
         let most = reasons
             .get(kind)
             .and_then(|of_kind| of_kind.iter().max_by_key(|(_, n)| **n));
-        count.reason = most.map(|(reason, _)| (*reason).to_owned());
+        count.stated = most.map(|(stated, _)| ReasonKind::from_packed(*stated));
     }
 
     let mut counts: Vec<HoldCount> = kinds.into_values().collect();
@@ -109,7 +111,7 @@ mod tests {
             released: 3,
             known: 2,
             succeeded: 1,
-            reason: None,
+            stated: None,
         };
         assert_eq!(counts[0], expected);
         assert_eq!(
