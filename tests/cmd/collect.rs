@@ -73,7 +73,7 @@ fn an_archive_is_the_log_across_rotations() {
       013 JOB_RELEASED    1
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without variable parts
+      what most of their reasons state
       12/2: *
     ");
 }

@@ -417,7 +417,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
       2 x duplicate event, kept once
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without variable parts
+      what most of their reasons state
       12/2: *
     also reading the rotated generation `EventLog.2`
     also reading the rotated generation `EventLog.1`
@@ -434,7 +434,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
       a gap at ap@example: 2026-11-21 01:11:00 UTC to 2026-11-21 01:30:00 UTC
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1       0 %               -
-      their most frequent reasons, without variable parts
+      what most of their reasons state
       12/2: *
     also reading the rotated generation `EventLog.2`
     ");
@@ -724,7 +724,7 @@ fn summer_time_ends_within_a_log() {
           user.log: line 7 (byte 149)
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without variable parts
+      what most of their reasons state
       12/2: *
     ");
     let times = |log: &str| -> Vec<String> {
@@ -983,7 +983,7 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
       013 JOB_RELEASED    2
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      2     2     100 %            50 %
-      their most frequent reasons, without variable parts
+      what most of their reasons state
       12/2: *
     ");
     place.write(

@@ -6,7 +6,7 @@ use poolcast_base::{escape, output};
 use poolcast_holds::answers::{ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup};
 
 /// Version of the JSON document.
-pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
 /// Returns what the contribution has, for people, and the `file` that it is written to.
 pub(in crate::cmd) fn page(summary: &ContributionSummary, file: Option<&Path>) -> String {
@@ -30,8 +30,8 @@ pub(in crate::cmd) fn page(summary: &ContributionSummary, file: Option<&Path>) -
         ),
         String::new(),
         format!(
-            "{:<16} {:<8} {:>7} {:>7} {:>13} {:>10}",
-            "released", "code", "owners", "rows", "combinations", "succeeded"
+            "{:<16} {:>7} {:>7} {:>13} {:>10}  {}",
+            "released", "owners", "rows", "combinations", "succeeded", "because"
         ),
     ];
     lines.extend(summary.groups.iter().map(group_line));
@@ -57,11 +57,11 @@ fn group_line(group: &SharedGroup) -> String {
         HoldQuestion::Later => "later",
     };
     format!(
-        "{question:<16} {:<8} {:>7} {:>7} {:>13} {:>9.0}%",
-        format!("{}/{}", group.hold_code, group.hold_subcode),
+        "{question:<16} {:>7} {:>7} {:>13} {:>9.0}%  {}",
         group.owners,
         output::with_commas(group.rows as u64),
         output::with_commas(group.combinations as u64),
-        100.0 * group.successes as f64 / group.rows.max(1) as f64
+        100.0 * group.successes as f64 / group.rows.max(1) as f64,
+        group.stated
     )
 }

@@ -11,7 +11,7 @@ use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
-use super::named_fault::{says_what_failed, subcode_class};
+use super::named_fault::common_fact;
 use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
 use super::reason_record::MIN_TAUGHT_OUTCOMES;
@@ -87,10 +87,10 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
-    /// Codes and classes of subcodes that the log of the model has taught, sorted.
-    pub(super) codes_here: Vec<(i32, i32)>,
-    /// Codes and classes of subcodes that other access points have taught, sorted.
-    pub(super) codes_elsewhere: Vec<(i32, i32)>,
+    /// Facts that the log of the model has taught, sorted.
+    pub(super) facts_here: Vec<u32>,
+    /// Facts that other access points have taught, sorted.
+    pub(super) facts_elsewhere: Vec<u32>,
     /// Calibration of the odds now, by the outcomes of earlier answers.
     pub calibration: AnswerCalibration,
 }
@@ -143,8 +143,8 @@ impl AnswerModel {
             } else {
                 local.max_age
             },
-            codes_here: known_codes(history, known_ms),
-            codes_elsewhere: others.known_codes(),
+            facts_here: known_facts(history, known_ms),
+            facts_elsewhere: others.known_facts(),
             calibration: AnswerCalibration::default(),
         }))
     }
@@ -178,26 +178,14 @@ impl AnswerModel {
 
     /// Returns where outcomes of such holds as `hold` are known at `asked_ms`.
     fn learned_from(&self, history: &HoldHistory<'_>, hold: usize, asked_ms: i64) -> LearnedFrom {
-        let PastHold {
-            code,
-            subcode,
-            named_fault,
-            causes,
-            ..
-        } = &history.holds[hold];
-        let says_what_failed = says_what_failed(*code, *subcode, *named_fault);
-        let kind = if says_what_failed {
-            CauseKind::Code
-        } else {
-            CauseKind::Stated
-        };
-        let here = history.known_cause(kind, causes, asked_ms).outcomes.len();
-        let class = (*code, subcode_class(*code, *subcode));
-        let is_among =
-            |codes: &[(i32, i32)]| says_what_failed && codes.binary_search(&class).is_ok();
-        let is_elsewhere = is_among(&self.codes_elsewhere);
+        let PastHold { stated, causes, .. } = &history.holds[hold];
+        let known = history.known_cause(CauseKind::Stated, causes, asked_ms);
+        let here = known.outcomes.len();
+        let fact = common_fact(*stated);
+        let is_among = |facts: &[u32]| fact.is_some_and(|fact| facts.binary_search(&fact).is_ok());
+        let is_elsewhere = is_among(&self.facts_elsewhere);
         // The log of a user seldom shows what the log of the model does.
-        let is_taught = is_among(&self.codes_here);
+        let is_taught = is_among(&self.facts_here);
         if is_taught || here >= MIN_TAUGHT_OUTCOMES || here > 0 && is_elsewhere {
             LearnedFrom::ThisLog
         } else if is_elsewhere {
@@ -209,7 +197,7 @@ impl AnswerModel {
 
     /// Returns true if it learned from other access points, too.
     pub fn uses_prior(&self) -> bool {
-        !self.codes_elsewhere.is_empty()
+        !self.facts_elsewhere.is_empty()
     }
 
     /// Returns true if both questions have a forest. A rate alone is the same for every cause.
@@ -233,17 +221,17 @@ impl AnswerModel {
     }
 }
 
-/// Returns the codes and classes of subcodes of which enough outcomes are known at `known_ms`, sorted.
-fn known_codes(history: &HoldHistory<'_>, known_ms: i64) -> Vec<(i32, i32)> {
+/// Returns the facts of which enough outcomes are known at `known_ms`, sorted.
+fn known_facts(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
     let mut seen = HashSet::new();
     let mut known = BTreeSet::new();
     for hold in &history.holds {
-        if !seen.insert((hold.code, hold.subcode)) {
+        let Some(fact) = common_fact(hold.stated).filter(|&fact| seen.insert(fact)) else {
             continue;
-        }
-        let of_code = history.known_cause(CauseKind::Code, &hold.causes, known_ms);
-        if of_code.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
-            known.insert((hold.code, subcode_class(hold.code, hold.subcode)));
+        };
+        let of_fact = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);
+        if of_fact.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
+            known.insert(fact);
         }
     }
     known.into_iter().collect()

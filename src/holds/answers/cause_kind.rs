@@ -2,7 +2,8 @@
 
 use twox_hash::XxHash3_64;
 
-use super::named_fault::NamedFault;
+use super::named_fault::{NamedFault, common_fact, stated_kind};
+use htcondor_holdreasons::Thing;
 use poolcast_events::StoredJob;
 use poolcast_tensors::{NO_KEY, execution_host_before};
 
@@ -15,8 +16,8 @@ pub(crate) enum CauseKind {
     Code,
     /// The owner, code and subcode.
     OwnerCode,
-    /// Code and subcode, and what the reason states without all names. A reason that was not understood
-    /// states only itself.
+    /// What the reason states without all names: a fact that has the same meaning under every code, or else
+    /// the code with what it states. A reason that was not understood states only itself.
     Stated,
     /// The hold reason without the parts that vary from job to job.
     Reason,
@@ -139,10 +140,7 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> 
         CauseKind::Pool => code_key.min(1),
         CauseKind::Code => code_key,
         CauseKind::OwnerCode => owned(code_key),
-        CauseKind::Stated => match facts.kind.packed() {
-            0 => hashed(kind, [code_key, 0, facts.reason.into()]),
-            stated => hashed(kind, [code_key, stated.into()]),
-        },
+        CauseKind::Stated => stated_key(job, hold, code_key),
         CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
         CauseKind::Origin => origin_key(kind, facts.origin, fault),
         CauseKind::OwnerOrigin => owned(origin_key(kind, facts.origin, fault)),
@@ -151,6 +149,20 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> 
         CauseKind::Batch => owned(of_names(kind, &[job.names.batch, job.names.dag_node])),
         CauseKind::Host => of_names(kind, &[execution_host_before(job, hold).host]),
     }
+}
+
+/// Returns the key of what hold `hold` of `job`, whose code has the key `code_key`, states.
+fn stated_key(job: &StoredJob<'_>, hold: usize, code_key: u64) -> u64 {
+    let stated = stated_kind(job, hold);
+    if let Some(fact) = common_fact(stated) {
+        return hashed(CauseKind::Stated, [fact.into()]);
+    }
+    let reason = match stated.thing {
+        Thing::Unknown => job.hold_facts(hold).reason,
+        _ => 0,
+    };
+    let parts = [code_key, stated.packed().into(), reason.into()];
+    hashed(CauseKind::Stated, parts)
 }
 
 /// Returns the key of an origin with a fault, or [`NO_KEY`] without an origin.

@@ -1,5 +1,5 @@
 //! What a site contributes to the prior of others: the rows that its log teaches, without names, hashes
-//! of names and times. Only hold codes that several owners had are in it, and several owners are behind
+//! of names and times. Only faults that several owners had are in it, and several owners are behind
 //! each combination of numbers.
 
 use std::collections::{BTreeMap, HashSet};
@@ -15,6 +15,8 @@ use super::hold_history::HoldHistory;
 use super::shared_row::{RowTensors, SharedRow, halved, read_rows};
 use super::taught_rows::{TaughtRow, TaughtRows, max_age};
 use half::f16;
+use htcondor_eventlog::ReasonKind;
+use htcondor_holdreasons::explain;
 use poolcast_base::error::unavailable;
 use poolcast_base::manifest;
 use poolcast_base::parallel::map_items;
@@ -29,7 +31,7 @@ pub const CONTRIBUTION_FORMAT: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast share RUN -o FILE",
 };
 
-/// Minimum number of owners behind the rows of one question about one hold code, and behind each
+/// Minimum number of owners behind the rows of one question about one fault, and behind each
 /// combination of numbers in them.
 pub const MIN_OWNERS: usize = 3;
 
@@ -58,15 +60,13 @@ pub enum HoldQuestion {
     Later,
 }
 
-/// The rows of one question about one hold code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The rows of one question about one fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SharedGroup {
     /// The question.
     pub question: HoldQuestion,
-    /// The hold code.
-    pub hold_code: i32,
-    /// The hold subcode.
-    pub hold_subcode: i32,
+    /// What the reasons of the holds state, in words.
+    pub stated: String,
     /// Known owners of the held jobs.
     pub owners: usize,
     /// Moments of their holds.
@@ -86,7 +86,7 @@ pub struct ContributionSummary {
     pub columns_version: u32,
     /// The names of the columns of a row.
     pub columns: Vec<String>,
-    /// Groups in the contribution, by question and hold code.
+    /// Groups in the contribution, by question and fault.
     pub groups: Vec<SharedGroup>,
     /// Groups that too few owners are behind.
     pub groups_left_out: usize,
@@ -201,14 +201,13 @@ impl RowCollector<'_> {
     /// Returns the `rows` of the groups that enough owners are behind, in an order that says
     /// nothing about when they were.
     fn share(&mut self, rows: &[TaughtRow], question: HoldQuestion) -> Vec<SharedRow> {
-        let mut by_code: BTreeMap<(i32, i32), Vec<TaughtRow>> = BTreeMap::new();
+        let mut by_stated: BTreeMap<u32, Vec<TaughtRow>> = BTreeMap::new();
         for row in drawn(rows, MAX_ROWS, "contribution", &[]) {
-            let hold = &self.history.holds[row.hold];
-            let of_code = by_code.entry((hold.code, hold.subcode)).or_default();
-            of_code.push(row);
+            let stated = self.history.holds[row.hold].stated.packed();
+            by_stated.entry(stated).or_default().push(row);
         }
         let mut shared = Vec::new();
-        for ((hold_code, hold_subcode), rows) in by_code {
+        for (stated, rows) in by_stated {
             let owner = |row: &TaughtRow| self.history.holds[row.hold].owner;
             let owners: Vec<u64> = rows.iter().map(owner).collect();
             let known: HashSet<u64> = owners.iter().copied().filter(|&owner| owner != 0).collect();
@@ -225,8 +224,7 @@ impl RowCollector<'_> {
             };
             self.summary.groups.push(SharedGroup {
                 question,
-                hold_code,
-                hold_subcode,
+                stated: explain(&ReasonKind::from_packed(stated).into()).meaning,
                 owners: known.len(),
                 rows: rows.len(),
                 successes: rows.iter().filter(|row| row.is_success).count(),
@@ -243,7 +241,7 @@ impl RowCollector<'_> {
         let hold = &self.history.holds[row.hold];
         let values = columns(self.history, row.hold, row.asked_ms, row.way, self.max_age);
         SharedRow {
-            code: (hold.code, hold.subcode),
+            stated: hold.stated.packed(),
             values: halved(&values),
             is_success: row.is_success,
             weight: f16::from_f64(row.weight),
@@ -261,7 +259,7 @@ mod tests {
         let store = log_with_outages(8).store();
         let history = HoldHistory::new(&store);
         let (all, counts) = Contribution::collect(&history, 0);
-        assert_eq!(counts.groups.len(), 2, "one code, two questions");
+        assert_eq!(counts.groups.len(), 2, "one fault, two questions");
         assert_eq!(counts.groups[0].rows, all.now.len());
         assert_eq!(counts.groups_left_out, 0);
 

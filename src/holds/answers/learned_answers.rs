@@ -21,7 +21,7 @@ use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 13,
+    version: 14,
     rebuild: "poolcast run CONFIG",
 };
 
@@ -44,8 +44,8 @@ pub struct LearnedAnswers {
 struct AnswersSummary {
     known_ms: i64,
     max_age: f64,
-    codes_here: Vec<(i32, i32)>,
-    codes_elsewhere: Vec<(i32, i32)>,
+    facts_here: Vec<u32>,
+    facts_elsewhere: Vec<u32>,
     calibration: AnswerCalibration,
     limits: AnswerLimits,
     now: QuestionSummary,
@@ -100,8 +100,8 @@ impl LearnedAnswers {
         let summary = AnswersSummary {
             known_ms: self.known_ms,
             max_age: self.model.max_age,
-            codes_here: self.model.codes_here.clone(),
-            codes_elsewhere: self.model.codes_elsewhere.clone(),
+            facts_here: self.model.facts_here.clone(),
+            facts_elsewhere: self.model.facts_elsewhere.clone(),
             calibration: self.model.calibration.clone(),
             limits: self.limits.clone(),
             now: write_question(&self.model.now, &staging.path().join("now"))?,
@@ -147,8 +147,8 @@ impl LearnedAnswers {
             now: open_question(&summary.now, &dir.join("now"))?,
             later: open_question(&summary.later, &dir.join("later"))?,
             max_age: summary.max_age,
-            codes_here: summary.codes_here,
-            codes_elsewhere: summary.codes_elsewhere,
+            facts_here: summary.facts_here,
+            facts_elsewhere: summary.facts_elsewhere,
             calibration: summary.calibration,
         };
         ensure!(

@@ -1,7 +1,7 @@
 //! The fault that a hold reason names: of a transfer plug-in, of a policy, or of a machine.
 
 use htcondor_eventlog::ReasonKind;
-use htcondor_holdreasons::{Outcome, Thing, kind_of_code};
+use htcondor_holdreasons::{Outcome, Speaker, Thing, kind_of_code};
 use poolcast_events::StoredJob;
 use serde::{Deserialize, Serialize};
 
@@ -93,24 +93,30 @@ pub fn stated_kind(job: &StoredJob<'_>, hold: usize) -> ReasonKind {
     kind_of_code(history.hold_code[hold], history.hold_subcode[hold])
 }
 
-/// Returns true if the code and subcode of a hold, or the fault that its reason names, say what failed: an error of
-/// Unix, a resource, or a fault of a plug-in. The codes of policies and of other failed plug-ins are the same for every
-/// fault, so that one site says nothing about another.
-pub(super) fn says_what_failed(code: i32, subcode: i32, named_fault: NamedFault) -> bool {
-    let is_of_file =
-        matches!(code, 6..=10 | 12..=14 | 22) && (1..PLUGIN_SUBCODES).contains(&subcode);
-    let is_of_request = matches!(code, 21 | 34) && matches!(subcode, 101 | 102 | 104);
-    let is_of_duration = matches!(code, 46 | 47);
-    named_fault != NamedFault::Unknown || is_of_file || is_of_request || is_of_duration
-}
-
-/// Returns the subcode that stands for all subcodes of the same kind: failed plug-ins give their exit code.
-pub(super) fn subcode_class(code: i32, subcode: i32) -> i32 {
-    if is_plugin_transfer(code, subcode) {
-        PLUGIN_SUBCODES
-    } else {
-        subcode
-    }
+/// Returns what a reason states as a fact that is the same at every site, whoever states it: a file, a resource or a
+/// server, and how it failed. Returns `None` for what only its author can tell apart, such as policies and programs, and
+/// if the reason does not say how it ended: one site says nothing about another there.
+pub(super) fn common_fact(stated: ReasonKind) -> Option<u32> {
+    let is_of_author = matches!(
+        stated.thing,
+        Thing::Unknown
+            | Thing::Decision
+            | Thing::Expression
+            | Thing::Hook
+            | Thing::OwnSoftware
+            | Thing::Plugin
+            | Thing::ProgramEnd
+            | Thing::RemoteRequest
+            | Thing::RemoteSystem
+            | Thing::Script
+            | Thing::Spool
+    );
+    let says_how = !matches!(stated.outcome, Outcome::Unknown | Outcome::Failed);
+    let fact = ReasonKind {
+        speaker: Speaker::Unknown,
+        ..stated
+    };
+    (says_how && !is_of_author).then(|| fact.packed())
 }
 
 /// Returns true if a transfer of files by a plug-in failed.
@@ -201,33 +207,19 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_policies_and_plug_ins_say_what_failed_by_their_words_alone() {
-        let says = |code, subcode| says_what_failed(code, subcode, NamedFault::Unknown);
-        assert!(says(13, 2) && says(6, 8) && says(34, 102) && says(47, 0));
-        for (code, subcode) in [
-            (26, 0),
-            (3, 1),
-            (3, 102),
-            (21, 7),
-            (13, 256),
-            (12, 0),
-            (999, 2),
-        ] {
-            assert!(!says(code, subcode), "{code}/{subcode}");
-            assert!(says_what_failed(code, subcode, NamedFault::Server));
+    fn facts_are_the_same_under_any_code_and_policies_state_none() {
+        let fact = |code, subcode, reason| {
+            common_fact(read_reason(reason, Some((code, subcode))).kind())
+        };
+        let by_code = |code, subcode| common_fact(kind_of_code(code, subcode));
+        assert!(by_code(13, 2).is_some() && by_code(6, 8).is_some() && by_code(47, 0).is_some());
+        assert_eq!(by_code(34, 102), by_code(21, 102));
+        assert_eq!(
+            fact(26, 0, "memory usage 3000 MB exceeded the limit of 2000 MB"),
+            by_code(34, 102)
+        );
+        for (code, subcode) in [(26, 0), (3, 1), (3, 102), (21, 7), (13, 256), (12, 0), (999, 2)] {
+            assert_eq!(by_code(code, subcode), None, "{code}/{subcode}");
         }
-        assert_eq!(subcode_class(13, 2816), subcode_class(13, 256));
-        assert_ne!(subcode_class(13, 2), subcode_class(13, 13));
-    }
-
-    /// A real pool with such a policy gave the first reason, and the other one is HTCondor's own.
-    #[test]
-    fn policies_name_memory() {
-        let reason = "Job exceeded its memory request: used 162 MB of 50";
-        assert_eq!(fault(26, 102, reason), NamedFault::Memory);
-        assert_eq!(fault(3, 0, reason), NamedFault::Memory);
-        assert_eq!(fault(1, 0, reason), NamedFault::Unknown);
-        let other = "The job exceeded allowed execute duration of 0+20:00:00";
-        assert_eq!(fault(26, 0, other), NamedFault::Unknown);
     }
 }

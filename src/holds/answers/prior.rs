@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{COLUMNS_VERSION, age_of, column_names};
 use super::contribution::{Contribution, drawn};
-use super::named_fault::subcode_class;
+use super::named_fault::common_fact;
 use super::shared_row::{RowTensors, SharedRow, read_rows};
 use crate::config::AdviceConfig;
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
@@ -37,8 +37,8 @@ const COMPRESSION_LEVEL: i32 = 19;
 /// Number of rows that a source has in common with a log from which on it was made from that log.
 const SAME_LOG_FROM: usize = 3;
 
-/// Minimum number of rows for each question with which a hold code is known.
-const MIN_ROWS_OF_CODE: usize = 20;
+/// Minimum number of rows for each question with which a fact is known.
+const MIN_ROWS_OF_FACT: usize = 20;
 
 /// Rows of other access points.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,21 +183,21 @@ impl<'a> OtherRows<'a> {
         rows.map(|row| age_of(&row.values)).collect()
     }
 
-    /// Returns the codes and classes of subcodes that enough rows of both questions are about, sorted.
-    pub(crate) fn known_codes(&self) -> Vec<(i32, i32)> {
-        let mut counts: BTreeMap<(i32, i32), [usize; 2]> = BTreeMap::new();
+    /// Returns the facts that enough rows of both questions are about, sorted.
+    pub(crate) fn known_facts(&self) -> Vec<u32> {
+        let mut counts: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
         for source in &self.sources {
             for (question, rows) in [&source.now, &source.later].into_iter().enumerate() {
                 for row in rows {
-                    let (code, subcode) = row.code;
-                    let class = (code, subcode_class(code, subcode));
-                    counts.entry(class).or_default()[question] += 1;
+                    if let Some(fact) = common_fact(row.stated()) {
+                        counts.entry(fact).or_default()[question] += 1;
+                    }
                 }
             }
         }
-        let is_known = |counts: &[usize; 2]| counts.iter().all(|&count| count >= MIN_ROWS_OF_CODE);
+        let is_known = |counts: &[usize; 2]| counts.iter().all(|&count| count >= MIN_ROWS_OF_FACT);
         let known = counts.into_iter().filter(|(_, counts)| is_known(counts));
-        known.map(|(code, _)| code).collect()
+        known.map(|(fact, _)| fact).collect()
     }
 }
 
@@ -219,6 +219,7 @@ fn weighted<'a>(sources: impl Iterator<Item = &'a [SharedRow]>) -> Vec<(&'a Shar
 mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
+    use htcondor_holdreasons::kind_of_code;
     use test_stores::log_with_outages;
 
     /// Returns what a log of `stretches` stretches contributes.
@@ -238,7 +239,8 @@ mod tests {
         }
         assert!(EMBEDDED.len() < 3_000_000);
         let others = prior.of_others(&HashSet::new(), "");
-        assert!(others.known_codes().contains(&(13, 2)));
+        let missing_input = common_fact(kind_of_code(13, 2)).expect("a fact");
+        assert!(others.known_facts().contains(&missing_input));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use anyhow::{Result, ensure};
 use half::f16;
+use htcondor_eventlog::ReasonKind;
 use twox_hash::XxHash3_64;
 
 use poolcast_base::shard::{Shard, ShardColumn};
@@ -10,8 +11,8 @@ use poolcast_base::shard::{Shard, ShardColumn};
 /// A moment of a hold with its label, without what identifies the hold.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SharedRow {
-    /// Code and subcode of the hold.
-    pub(crate) code: (i32, i32),
+    /// What the reason of the hold states, packed.
+    pub(crate) stated: u32,
     /// Columns, `[f]`.
     pub(crate) values: Vec<f16>,
     pub(crate) is_success: bool,
@@ -24,10 +25,15 @@ impl SharedRow {
         digest(&self.values)
     }
 
+    /// Returns what the reason of the hold states.
+    pub(crate) fn stated(&self) -> ReasonKind {
+        ReasonKind::from_packed(self.stated)
+    }
+
     /// Returns the key of an order that depends on nothing but the row.
-    pub(crate) fn order(&self) -> ((i32, i32), u64, bool, u16) {
+    pub(crate) fn order(&self) -> (u32, u64, bool, u16) {
         let is_success = self.is_success;
-        (self.code, self.digest(), is_success, self.weight.to_bits())
+        (self.stated, self.digest(), is_success, self.weight.to_bits())
     }
 }
 
@@ -50,8 +56,8 @@ pub(crate) struct RowTensors {
     shape: (usize, usize),
     /// Columns, `[f, n]`: values of one column are alike, and compress well side by side.
     values: Vec<f16>,
-    /// Codes and subcodes, `[n, 2]`.
-    codes: Vec<i32>,
+    /// What the reasons state, packed, `[n]`.
+    stated: Vec<u32>,
     /// Outcomes, `[n]`: 1 for a success.
     outcomes: Vec<u8>,
     /// Weights, `[n]`.
@@ -68,10 +74,7 @@ impl RowTensors {
         RowTensors {
             shape: (rows.len(), columns),
             values,
-            codes: rows
-                .iter()
-                .flat_map(|row| [row.code.0, row.code.1])
-                .collect(),
+            stated: rows.iter().map(|row| row.stated).collect(),
             outcomes: rows.iter().map(|row| u8::from(row.is_success)).collect(),
             weights: rows.iter().map(|row| row.weight).collect(),
         }
@@ -85,10 +88,7 @@ impl RowTensors {
                 format!("{name}.columns"),
                 ShardColumn::new(&self.values, &[columns, rows]),
             ),
-            (
-                format!("{name}.code"),
-                ShardColumn::new(&self.codes, &[rows, 2]),
-            ),
+            (format!("{name}.stated"), ShardColumn::vector(&self.stated)),
             (
                 format!("{name}.is_success"),
                 ShardColumn::vector(&self.outcomes),
@@ -104,12 +104,12 @@ impl RowTensors {
 /// Fails if a tensor is missing or damaged.
 pub(crate) fn read_rows(shard: &Shard, name: &str, columns: usize) -> Result<Vec<SharedRow>> {
     let values: &[f16] = shard.column(&format!("{name}.columns"))?;
-    let codes: &[i32] = shard.column(&format!("{name}.code"))?;
+    let stated: &[u32] = shard.column(&format!("{name}.stated"))?;
     let outcomes: &[u8] = shard.column(&format!("{name}.is_success"))?;
     let weights: &[f16] = shard.column(&format!("{name}.weight"))?;
     let rows = outcomes.len();
     ensure!(
-        weights.len() == rows && codes.len() == 2 * rows && values.len() == columns * rows,
+        weights.len() == rows && stated.len() == rows && values.len() == columns * rows,
         "the tensors of `{name}` have different numbers of rows"
     );
     let is_weight = |weight: &f16| weight.is_finite() && *weight >= f16::ZERO;
@@ -118,7 +118,7 @@ pub(crate) fn read_rows(shard: &Shard, name: &str, columns: usize) -> Result<Vec
         "a tensor of `{name}` has values that are no numbers"
     );
     let row = |at: usize| SharedRow {
-        code: (codes[2 * at], codes[2 * at + 1]),
+        stated: stated[at],
         values: (0..columns)
             .map(|column| values[column * rows + at])
             .collect(),
