@@ -260,16 +260,16 @@ impl LocalLog<'_> {
         };
         let weights: Vec<f64> = drawn.iter().map(|row| row.weight * scale).collect();
 
-        let mut rows_of_code = HashMap::new();
+        let mut rows_of_kind = HashMap::new();
         for (row, weight) in drawn.iter().zip(&weights) {
-            let PastHold { code, subcode, .. } = self.history.holds[row.hold];
-            *rows_of_code.entry((code, subcode)).or_insert(0.0) += weight;
+            let kind = self.history.holds[row.hold].stated.packed();
+            *rows_of_kind.entry(kind).or_insert(0.0) += weight;
         }
         TeachingRows {
             values: map_items(&drawn, columns_of),
             is_success: drawn.iter().map(|row| row.is_success).collect(),
             weights,
-            rows_of_code,
+            rows_of_kind,
         }
     }
 
@@ -290,8 +290,8 @@ struct TeachingRows {
     values: Vec<Vec<f32>>,
     is_success: Vec<bool>,
     weights: Vec<f64>,
-    /// Total weight of the local rows of each code and subcode.
-    rows_of_code: HashMap<(i32, i32), f64>,
+    /// Total weight of the local rows of each packed kind of reason.
+    rows_of_kind: HashMap<u32, f64>,
 }
 
 impl TeachingRows {
@@ -301,13 +301,13 @@ impl TeachingRows {
     }
 
     /// Adds the rows of the prior, whose weights sum to 1. They weigh the less, the more local rows
-    /// there are of their code.
+    /// there are of their kind of reason.
     fn add_prior(&mut self, rows: &[(&SharedRow, f64)]) {
         for (row, weight) in rows {
             let values = row.values.iter().map(|value| value.to_f32());
             self.values.push(values.collect());
             self.is_success.push(row.is_success);
-            let local = self.rows_of_code.get(&row.code).copied().unwrap_or(0.0);
+            let local = self.rows_of_kind.get(&row.stated).copied().unwrap_or(0.0);
             let fading = ROWS_THAT_HALVE_PRIOR / (ROWS_THAT_HALVE_PRIOR + local);
             self.weights.push(PRIOR_WEIGHT * fading * weight);
         }

@@ -54,7 +54,7 @@ impl ReasonWords {
 fn packed_kinds(store: &EventStore) -> BTreeSet<u32> {
     let mut kinds = BTreeSet::new();
     for job in store.jobs().iter() {
-        let holds = (0..job.history.len()).filter(|&at| job.history.number[at] == HELD);
+        let holds = (0..job.history.number.len()).filter(|&at| job.history.number[at] == HELD);
         kinds.extend(holds.map(|hold| job.hold_facts(hold).kind.packed()));
     }
     kinds
