@@ -48,7 +48,7 @@ pub struct RunUsage {
     pub disk_kib: Option<u32>,
 }
 
-/// Facts from the reason of a hold, besides its codes and its template.
+/// Facts from the reason of a hold, besides its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct HoldFacts {
     /// Hash of the reason without the parts that vary from job to job; 0 if there is no reason.

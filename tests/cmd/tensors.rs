@@ -165,7 +165,7 @@ fn events_that_cannot_be_used_are_named() {
     );
     insta::assert_snapshot!(place.run("tensors old -o out"), @"
     exit 2
-    error: `old` has events format version 4, and this program reads version 11
+    error: `old` has events format version 4, and this program reads version 12
 
     hint: make it with `poolcast parse LOG... -o DIR`
     ");

@@ -3,10 +3,10 @@
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, KnownCause, Pass};
-use super::named_fault::NamedFault;
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
 use half::f16;
+use htcondor_holdreasons::rules::{Action, Party, rule_for};
 use poolcast_config::FeatureGroup;
 use poolcast_tensors::{DatedOutcome, log_share, shrunk_rate, static_names};
 
@@ -58,13 +58,16 @@ const CAUSE_COLUMNS: [&str; 19] = [
 ];
 
 /// Columns of the hold itself.
-const OWN_COLUMNS: [&str; 6] = [
+const OWN_COLUMNS: [&str; 9] = [
     "age",
     "earlier_for_code",
     "earlier_releases",
     "automatic_share",
     "way",
-    "is_of_machine",
+    "fix_by_rule",
+    "later_by_rule",
+    "fault_of_user",
+    "fault_of_machine",
 ];
 
 /// Returns the names of all columns, `[f]`.
@@ -125,8 +128,25 @@ fn add_own(hold: &PastHold, age: f64, way: ReleaseWay, values: &mut Vec<f32>) {
         count_share(hold.earlier_releases as usize),
         hold.earlier_automatic as f32 / releases,
         way.value(),
-        f32::from(u8::from(hold.named_fault == NamedFault::Machine)),
     ]);
+    values.extend(rule_columns(hold).map(|is_so| f32::from(u8::from(is_so))));
+}
+
+/// Returns what the table of rules says about what the reason of `hold` states: whether to repair it, or to wait,
+/// and whether the user or a machine may be at fault.
+fn rule_columns(hold: &PastHold) -> [bool; 4] {
+    let rule = rule_for(hold.named_fault.corrects(hold.stated));
+    let is_action = |action| rule.is_some_and(|rule| rule.action == action);
+    let is_fault = |party| {
+        let faults = [party, Party::UserOrMachine];
+        rule.is_some_and(|rule| faults.contains(&rule.fault))
+    };
+    [
+        is_action(Action::Fix),
+        is_action(Action::Later),
+        is_fault(Party::User),
+        is_fault(Party::Machine),
+    ]
 }
 
 /// A moment of a hold, and the unit of all ages.

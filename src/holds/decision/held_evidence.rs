@@ -64,7 +64,7 @@ pub struct HeldEvidence {
     /// Highest odds now among these jobs. A probe would release the job that has them.
     pub best_of_cause: f64,
     /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
-    /// that were learned from, and nothing was learned here about any of these jobs, because their code
+    /// that were learned from, and nothing was learned here about any of these jobs, because their fault
     /// is known from other access points alone, or because they have been held for longer, in a log
     /// with few outcomes.
     pub is_new_cause: bool,
@@ -80,7 +80,7 @@ pub struct HeldEvidence {
     /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
     /// them before: the owner of this job, or an unknown one.
     pub is_perhaps_repaired: bool,
-    /// True if most jobs that got past holds with the same words were released by hand. A person may have
+    /// True if most jobs that got past holds whose reasons state the same were released by hand. A person may have
     /// repaired each of them.
     pub is_mostly_repaired: bool,
     /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
