@@ -231,12 +231,12 @@ pub(super) fn finish_log(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DecidedBy;
     use crate::JobEvent;
     use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPosition};
     use crate::dates::format_date_time;
     use crate::event_facts::{EventFacts, ExecutionHost, HoldFacts, name_hash};
     use crate::log::{EventBatch, LogGeneration};
-    use crate::{DecidedBy, reason};
     use htcondor_holdreasons::read_reason;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};

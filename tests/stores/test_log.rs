@@ -2,7 +2,7 @@
 
 use htcondor_eventlog::{
     ABORTED, DecidedBy, EXECUTE, EventFacts, FILE_TRANSFER, HELD, HoldFacts, InputFile, JobAd,
-    JobEvent, RELEASED, ResourceRequest, SUBMIT, SubmissionNames, TERMINATED,
+    JobEvent, RELEASED, ReasonKind, ResourceRequest, SUBMIT, SubmissionNames, TERMINATED,
 };
 use poolcast_events::EventStore;
 
@@ -102,6 +102,14 @@ impl TestLog {
         self.add_ad(cluster, vec![input]);
         if let Some(ad) = self.ads.last_mut() {
             ad.owner = Some(owner.to_owned()).filter(|owner| !owner.is_empty());
+        }
+    }
+
+    /// Makes the reasons of all holds so far state `kind`.
+    pub fn state(&mut self, kind: ReasonKind) {
+        for event in self.events.iter_mut().filter(|event| event.number == HELD) {
+            let facts = event.facts.hold(HELD);
+            event.facts = EventFacts::from_hold(HoldFacts { kind, ..facts });
         }
     }
 

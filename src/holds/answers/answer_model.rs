@@ -11,7 +11,7 @@ use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
-use super::named_fault::common_fact;
+use super::named_fault::common_fault;
 use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
 use super::reason_record::MIN_TAUGHT_OUTCOMES;
@@ -87,10 +87,10 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
-    /// Facts that the log of the model has taught, sorted.
-    pub(super) facts_here: Vec<u32>,
-    /// Facts that other access points have taught, sorted.
-    pub(super) facts_elsewhere: Vec<u32>,
+    /// Faults that the log of the model has taught, sorted.
+    pub(super) faults_here: Vec<u32>,
+    /// Faults that other access points have taught, sorted.
+    pub(super) faults_elsewhere: Vec<u32>,
     /// Calibration of the odds now, by the outcomes of earlier answers.
     pub calibration: AnswerCalibration,
 }
@@ -143,8 +143,8 @@ impl AnswerModel {
             } else {
                 local.max_age
             },
-            facts_here: known_facts(history, known_ms),
-            facts_elsewhere: others.known_facts(),
+            faults_here: known_faults(history, known_ms),
+            faults_elsewhere: others.known_faults(),
             calibration: AnswerCalibration::default(),
         }))
     }
@@ -181,11 +181,12 @@ impl AnswerModel {
         let PastHold { stated, causes, .. } = &history.holds[hold];
         let known = history.known_cause(CauseKind::Stated, causes, asked_ms);
         let here = known.outcomes.len();
-        let fact = common_fact(*stated);
-        let is_among = |facts: &[u32]| fact.is_some_and(|fact| facts.binary_search(&fact).is_ok());
-        let is_elsewhere = is_among(&self.facts_elsewhere);
+        let fault = common_fault(*stated);
+        let is_among =
+            |faults: &[u32]| fault.is_some_and(|fault| faults.binary_search(&fault).is_ok());
+        let is_elsewhere = is_among(&self.faults_elsewhere);
         // The log of a user seldom shows what the log of the model does.
-        let is_taught = is_among(&self.facts_here);
+        let is_taught = is_among(&self.faults_here);
         if is_taught || here >= MIN_TAUGHT_OUTCOMES || here > 0 && is_elsewhere {
             LearnedFrom::ThisLog
         } else if is_elsewhere {
@@ -197,7 +198,7 @@ impl AnswerModel {
 
     /// Returns true if it learned from other access points, too.
     pub fn uses_prior(&self) -> bool {
-        !self.facts_elsewhere.is_empty()
+        !self.faults_elsewhere.is_empty()
     }
 
     /// Returns true if both questions have a forest. A rate alone is the same for every cause.
@@ -221,17 +222,17 @@ impl AnswerModel {
     }
 }
 
-/// Returns the facts of which enough outcomes are known at `known_ms`, sorted.
-fn known_facts(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
+/// Returns the faults of which enough outcomes are known at `known_ms`, sorted.
+fn known_faults(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
     let mut seen = HashSet::new();
     let mut known = BTreeSet::new();
     for hold in &history.holds {
-        let Some(fact) = common_fact(hold.stated).filter(|&fact| seen.insert(fact)) else {
+        let Some(fault) = common_fault(hold.stated).filter(|&fault| seen.insert(fault)) else {
             continue;
         };
-        let of_fact = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);
-        if of_fact.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
-            known.insert(fact);
+        let of_fault = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);
+        if of_fault.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
+            known.insert(fault);
         }
     }
     known.into_iter().collect()

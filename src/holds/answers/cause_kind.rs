@@ -2,8 +2,9 @@
 
 use twox_hash::XxHash3_64;
 
-use super::named_fault::{NamedFault, common_fact, stated_kind};
-use htcondor_holdreasons::Thing;
+use super::named_fault::{NamedFault, is_common_fact, stated_kind};
+use htcondor_eventlog::ReasonKind;
+use htcondor_holdreasons::{Speaker, Thing};
 use poolcast_events::StoredJob;
 use poolcast_tensors::{NO_KEY, execution_host_before};
 
@@ -154,8 +155,12 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize, fault: NamedFault) -> 
 /// Returns the key of what hold `hold` of `job`, whose code has the key `code_key`, states.
 fn stated_key(job: &StoredJob<'_>, hold: usize, code_key: u64) -> u64 {
     let stated = stated_kind(job, hold);
-    if let Some(fact) = common_fact(stated) {
-        return hashed(CauseKind::Stated, [fact.into()]);
+    if is_common_fact(stated) {
+        let fact = ReasonKind {
+            speaker: Speaker::Unknown,
+            ..stated
+        };
+        return hashed(CauseKind::Stated, [fact.packed().into()]);
     }
     let reason = match stated.thing {
         Thing::Unknown => job.hold_facts(hold).reason,

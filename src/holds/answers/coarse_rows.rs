@@ -174,7 +174,7 @@ mod tests {
 
     fn row(values: &[f32], weight: f32, is_success: bool) -> SharedRow {
         SharedRow {
-            code: (13, 2),
+            stated: 1,
             values: values.iter().map(|&value| f16::from_f32(value)).collect(),
             is_success,
             weight: f16::from_f32(weight),

@@ -44,8 +44,8 @@ pub struct LearnedAnswers {
 struct AnswersSummary {
     known_ms: i64,
     max_age: f64,
-    facts_here: Vec<u32>,
-    facts_elsewhere: Vec<u32>,
+    faults_here: Vec<u32>,
+    faults_elsewhere: Vec<u32>,
     calibration: AnswerCalibration,
     limits: AnswerLimits,
     now: QuestionSummary,
@@ -100,8 +100,8 @@ impl LearnedAnswers {
         let summary = AnswersSummary {
             known_ms: self.known_ms,
             max_age: self.model.max_age,
-            facts_here: self.model.facts_here.clone(),
-            facts_elsewhere: self.model.facts_elsewhere.clone(),
+            faults_here: self.model.faults_here.clone(),
+            faults_elsewhere: self.model.faults_elsewhere.clone(),
             calibration: self.model.calibration.clone(),
             limits: self.limits.clone(),
             now: write_question(&self.model.now, &staging.path().join("now"))?,
@@ -147,8 +147,8 @@ impl LearnedAnswers {
             now: open_question(&summary.now, &dir.join("now"))?,
             later: open_question(&summary.later, &dir.join("later"))?,
             max_age: summary.max_age,
-            facts_here: summary.facts_here,
-            facts_elsewhere: summary.facts_elsewhere,
+            faults_here: summary.faults_here,
+            faults_elsewhere: summary.faults_elsewhere,
             calibration: summary.calibration,
         };
         ensure!(
@@ -224,9 +224,10 @@ pub(crate) fn learned_test_answers() -> LearnedAnswers {
 mod tests {
     use super::super::answer_model::LearnedFrom;
     use super::super::hold_history::HoldHistory;
-    use super::super::named_fault::NamedFault;
     use super::super::prior::Prior;
     use super::*;
+    use htcondor_eventlog::ReasonKind;
+    use htcondor_holdreasons::read_reason;
     use test_stores::{TestLog, log_with_outages};
 
     #[test]
@@ -274,29 +275,48 @@ mod tests {
         }
     }
 
+    /// Returns what the reason of a failed transfer states, whose server answers with `status`.
+    fn stated_by(status: u16) -> ReasonKind {
+        let reason = format!(
+            "Transfer input files failure at execution point slot1@e using protocol http. Details: The requested URL \
+             returned error: {status} ( URL file = http://files.example:8000/in/a.dat )"
+        );
+        read_reason(&reason, Some((13, 256))).kind()
+    }
+
     #[test]
     fn model_knows_in_the_log_of_a_user_what_its_own_log_taught() {
-        let answers = learned_test_answers();
-        let mut log = TestLog::default();
-        log.add_held(7, 20_000);
-        let store = log.store();
-        let mut history = HoldHistory::new(&store);
-        history.holds[0].named_fault = NamedFault::Server;
-        let end_ms = store.summary.end_ms;
-        let held = history.held_at(end_ms);
-        let odds = answers.model.odds(&history, &held, end_ms).expect("asked");
-        assert_eq!(odds[0].learned_from, LearnedFrom::ThisLog);
+        let learned_from = |taught, stated| {
+            let mut log = log_with_outages(8);
+            log.state(taught);
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let end_ms = store.summary.end_ms;
+            let model = AnswerModel::learn(&history, end_ms, 1, None, &|| false).expect("learned");
+
+            let mut log = TestLog::default();
+            log.add_held(7, 20_000);
+            log.state(stated);
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let end_ms = store.summary.end_ms;
+            let model = model.expect("outcomes are known");
+            model.odds(&history, &[0], end_ms).expect("asked")[0].learned_from
+        };
+        let server = stated_by(503);
+        assert_eq!(learned_from(server, server), LearnedFrom::ThisLog);
+        assert_eq!(learned_from(server, stated_by(404)), LearnedFrom::Nothing);
+        let unknown = ReasonKind::default();
+        assert_eq!(learned_from(unknown, unknown), LearnedFrom::Nothing);
     }
 
     #[test]
     fn log_without_outcomes_is_answered_by_the_prior() {
         let mut log = TestLog::default();
-        let odds_of = |log: &TestLog, prior, fault| {
+        let odds_of = |log: &mut TestLog, prior, stated| {
+            log.state(stated);
             let store = log.store();
-            let mut history = HoldHistory::new(&store);
-            for hold in &mut history.holds {
-                hold.named_fault = fault;
-            }
+            let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
             let model = AnswerModel::learn(&history, end_ms, 1, prior, &|| false).expect("learned");
             let held = history.held_at(end_ms);
@@ -304,27 +324,32 @@ mod tests {
         };
         log.add_held(7, 10_000);
         log.add_held(7, 10_100);
-        let server = NamedFault::Server;
-        assert_eq!(odds_of(&log, None, server), None);
+        let server = stated_by(503);
+        assert_eq!(odds_of(&mut log, None, server), None);
         let prior = Prior::embedded().expect("a prior");
-        let learned_from = |log: &TestLog, fault| {
-            let odds = odds_of(log, Some(prior), fault).expect("a model");
+        let learned_from = |log: &mut TestLog, stated| {
+            let odds = odds_of(log, Some(prior), stated).expect("a model");
             let first = odds[0].learned_from;
             assert!(odds.iter().all(|odds| odds.learned_from == first));
             first
         };
-        assert_eq!(learned_from(&log, server), LearnedFrom::OtherLogs);
-        let unnamed = NamedFault::Unknown;
-        assert_eq!(learned_from(&log, unnamed), LearnedFrom::Nothing);
+        assert_eq!(learned_from(&mut log, server), LearnedFrom::OtherLogs);
+        let unknown = ReasonKind::default();
+        assert_eq!(learned_from(&mut log, unknown), LearnedFrom::Nothing);
 
         log.add_released(8, 10_200, 10_300, true);
         log.add_held(7, 10_400);
-        assert_eq!(learned_from(&log, server), LearnedFrom::ThisLog);
-        let of_one = learned_from(&log, unnamed);
+        assert_eq!(learned_from(&mut log, server), LearnedFrom::ThisLog);
+        let of_one = learned_from(&mut log, unknown);
         assert_eq!(of_one, LearnedFrom::Nothing, "one outcome says little");
         for at in 0..2 {
             log.add_released(8, 10_200 + at, 10_300 + at, true);
         }
-        assert_eq!(learned_from(&log, unnamed), LearnedFrom::ThisLog);
+        // Reasons that were not understood are the same if their words are.
+        assert_eq!(learned_from(&mut log, unknown), LearnedFrom::Nothing);
+        for at in 0..3 {
+            log.add_released(7, 10_200 + at, 10_300 + at, true);
+        }
+        assert_eq!(learned_from(&mut log, unknown), LearnedFrom::ThisLog);
     }
 }

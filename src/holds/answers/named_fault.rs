@@ -1,7 +1,7 @@
 //! The fault that a hold reason names: of a transfer plug-in, of a policy, or of a machine.
 
 use htcondor_eventlog::ReasonKind;
-use htcondor_holdreasons::{Outcome, Speaker, Thing, kind_of_code};
+use htcondor_holdreasons::{Operation, Outcome, Side, Speaker, Thing, kind_of_code};
 use poolcast_events::StoredJob;
 use serde::{Deserialize, Serialize};
 
@@ -93,10 +93,10 @@ pub fn stated_kind(job: &StoredJob<'_>, hold: usize) -> ReasonKind {
     kind_of_code(history.hold_code[hold], history.hold_subcode[hold])
 }
 
-/// Returns what a reason states as a fact that is the same at every site, whoever states it: a file, a resource or a
-/// server, and how it failed. Returns `None` for what only its author can tell apart, such as policies and programs, and
-/// if the reason does not say how it ended: one site says nothing about another there.
-pub(super) fn common_fact(stated: ReasonKind) -> Option<u32> {
+/// Returns true if what a reason states means the same at every site: a file, a resource or a server, and how it
+/// failed. It does not for what only its author can tell apart, such as policies and programs, nor if the reason does
+/// not say how it ended.
+pub(super) fn is_common_fact(stated: ReasonKind) -> bool {
     let is_of_author = matches!(
         stated.thing,
         Thing::Unknown
@@ -111,12 +111,37 @@ pub(super) fn common_fact(stated: ReasonKind) -> Option<u32> {
             | Thing::Script
             | Thing::Spool
     );
-    let says_how = !matches!(stated.outcome, Outcome::Unknown | Outcome::Failed);
-    let fact = ReasonKind {
+    !is_of_author && !matches!(stated.outcome, Outcome::Unknown | Outcome::Failed)
+}
+
+/// Returns the number of the fault that a reason states, if other sites have it, too: without what differs from one
+/// version, plug-in or policy to the next, which are the speaker, how exactly a server failed, and who measured.
+pub(super) fn common_fault(stated: ReasonKind) -> Option<u32> {
+    let fault = ReasonKind {
         speaker: Speaker::Unknown,
+        outcome: match stated.outcome {
+            outcome if outcome.passes() => Outcome::Unavailable,
+            outcome => outcome,
+        },
         ..stated
     };
-    (says_how && !is_of_author).then(|| fact.packed())
+    let fault = match fault.thing {
+        Thing::Object => ReasonKind {
+            side: Side::Server,
+            operation: match fault.operation {
+                Operation::Send => Operation::Send,
+                _ => Operation::Receive,
+            },
+            ..fault
+        },
+        Thing::Cpus | Thing::Disk | Thing::Memory | Thing::Time => ReasonKind {
+            side: Side::Unknown,
+            operation: Operation::Use,
+            ..fault
+        },
+        _ => fault,
+    };
+    is_common_fact(stated).then(|| fault.packed())
 }
 
 /// Returns true if a transfer of files by a plug-in failed.
@@ -207,18 +232,35 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_the_same_under_any_code_and_policies_state_none() {
-        let fact = |code, subcode, reason| {
-            common_fact(read_reason(reason, Some((code, subcode))).kind())
-        };
-        let by_code = |code, subcode| common_fact(kind_of_code(code, subcode));
+    fn faults_are_the_same_under_any_code_and_policies_state_none() {
+        let fault =
+            |code, subcode, reason| common_fault(read_reason(reason, Some((code, subcode))).kind());
+        let by_code = |code, subcode| common_fault(kind_of_code(code, subcode));
         assert!(by_code(13, 2).is_some() && by_code(6, 8).is_some() && by_code(47, 0).is_some());
         assert_eq!(by_code(34, 102), by_code(21, 102));
-        assert_eq!(
-            fact(26, 0, "memory usage 3000 MB exceeded the limit of 2000 MB"),
-            by_code(34, 102)
-        );
-        for (code, subcode) in [(26, 0), (3, 1), (3, 102), (21, 7), (13, 256), (12, 0), (999, 2)] {
+        for reason in [
+            "memory usage 3000 MB exceeded the limit of 2000 MB",
+            "Error from slot1@ep.example: memory usage exceeded request_memory",
+        ] {
+            assert_eq!(fault(26, 0, reason), by_code(34, 102), "{reason}");
+        }
+        let from_server = |status| {
+            let reason = format!(
+                "The requested URL returned error: {status} ( URL file = http://a.example/x )"
+            );
+            fault(13, 256, &reason)
+        };
+        assert_eq!(from_server(503), from_server(504));
+        assert_ne!(from_server(503), from_server(404));
+        for (code, subcode) in [
+            (26, 0),
+            (3, 1),
+            (3, 102),
+            (21, 7),
+            (13, 256),
+            (12, 0),
+            (999, 2),
+        ] {
             assert_eq!(by_code(code, subcode), None, "{code}/{subcode}");
         }
     }

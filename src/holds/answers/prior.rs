@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{COLUMNS_VERSION, age_of, column_names};
 use super::contribution::{Contribution, drawn};
-use super::named_fault::common_fact;
+use super::named_fault::common_fault;
 use super::shared_row::{RowTensors, SharedRow, read_rows};
 use crate::config::AdviceConfig;
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
@@ -37,8 +37,8 @@ const COMPRESSION_LEVEL: i32 = 19;
 /// Number of rows that a source has in common with a log from which on it was made from that log.
 const SAME_LOG_FROM: usize = 3;
 
-/// Minimum number of rows for each question with which a fact is known.
-const MIN_ROWS_OF_FACT: usize = 20;
+/// Minimum number of rows for each question with which a fault is known.
+const MIN_ROWS_OF_FAULT: usize = 20;
 
 /// Rows of other access points.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,21 +183,21 @@ impl<'a> OtherRows<'a> {
         rows.map(|row| age_of(&row.values)).collect()
     }
 
-    /// Returns the facts that enough rows of both questions are about, sorted.
-    pub(crate) fn known_facts(&self) -> Vec<u32> {
+    /// Returns the faults that enough rows of both questions are about, sorted.
+    pub(crate) fn known_faults(&self) -> Vec<u32> {
         let mut counts: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
         for source in &self.sources {
             for (question, rows) in [&source.now, &source.later].into_iter().enumerate() {
                 for row in rows {
-                    if let Some(fact) = common_fact(row.stated()) {
-                        counts.entry(fact).or_default()[question] += 1;
+                    if let Some(fault) = common_fault(row.stated()) {
+                        counts.entry(fault).or_default()[question] += 1;
                     }
                 }
             }
         }
-        let is_known = |counts: &[usize; 2]| counts.iter().all(|&count| count >= MIN_ROWS_OF_FACT);
+        let is_known = |counts: &[usize; 2]| counts.iter().all(|&count| count >= MIN_ROWS_OF_FAULT);
         let known = counts.into_iter().filter(|(_, counts)| is_known(counts));
-        known.map(|(fact, _)| fact).collect()
+        known.map(|(fault, _)| fault).collect()
     }
 }
 
@@ -239,8 +239,8 @@ mod tests {
         }
         assert!(EMBEDDED.len() < 3_000_000);
         let others = prior.of_others(&HashSet::new(), "");
-        let missing_input = common_fact(kind_of_code(13, 2)).expect("a fact");
-        assert!(others.known_facts().contains(&missing_input));
+        let missing_input = common_fault(kind_of_code(13, 2)).expect("a fault");
+        assert!(others.known_faults().contains(&missing_input));
     }
 
     #[test]

@@ -33,7 +33,12 @@ impl SharedRow {
     /// Returns the key of an order that depends on nothing but the row.
     pub(crate) fn order(&self) -> (u32, u64, bool, u16) {
         let is_success = self.is_success;
-        (self.stated, self.digest(), is_success, self.weight.to_bits())
+        (
+            self.stated,
+            self.digest(),
+            is_success,
+            self.weight.to_bits(),
+        )
     }
 }
 
