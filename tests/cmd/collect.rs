@@ -74,7 +74,7 @@ fn an_archive_is_the_log_across_rotations() {
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
       what most of their reasons state
-      12/2: *
+      12/2: HTCondor could not use what the job needs: it does not exist
     ");
 }
 

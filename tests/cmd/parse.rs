@@ -418,7 +418,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
       what most of their reasons state
-      12/2: *
+      12/2: HTCondor could not use what the job needs: it does not exist
     also reading the rotated generation `EventLog.2`
     also reading the rotated generation `EventLog.1`
     ");
@@ -435,7 +435,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1       0 %               -
       what most of their reasons state
-      12/2: *
+      12/2: HTCondor could not use what the job needs: it does not exist
     also reading the rotated generation `EventLog.2`
     ");
     assert_eq!(
@@ -633,7 +633,7 @@ fn no_free_text_enters_the_store() {
         .replacen("001 (001", &format!("{ad}001 (001"), 1);
     place.write("EventLog", text);
     let stats = place.stdout("parse EventLog -o events --stats");
-    let reason = "12/2: cannot access initial working directory * permission denied\n";
+    let reason = "12/2: the access point could not open the initial working directory: permission is denied\n";
     assert!(stats.ends_with(reason), "{stats}");
     for (name, bytes) in place.files("events") {
         let text = String::from_utf8_lossy(&bytes);
@@ -725,7 +725,7 @@ fn summer_time_ends_within_a_log() {
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
       what most of their reasons state
-      12/2: *
+      12/2: HTCondor could not use what the job needs: it does not exist
     ");
     let times = |log: &str| -> Vec<String> {
         let lines = place.stdout(&format!("parse {log} --dump"));
@@ -984,7 +984,7 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      2     2     100 %            50 %
       what most of their reasons state
-      12/2: *
+      12/2: HTCondor could not use what the job needs: it does not exist
     ");
     place.write(
         "shared.log",

@@ -31,7 +31,7 @@ fn rows_are_counted_before_they_are_written() {
     let mut names = tensors.names();
     names.sort();
     let of = |question: &str| {
-        ["code", "columns", "is_success", "weight"].map(|name| format!("{question}.{name}"))
+        ["columns", "is_success", "stated", "weight"].map(|name| format!("{question}.{name}"))
     };
     assert_eq!(names, [of("later"), of("now")].concat());
 }
@@ -43,7 +43,7 @@ fn rows_of_combinations(tensors: &safetensors::SafeTensors<'_>, question: &str) 
             .tensor(&format!("{question}.{name}"))
             .expect("there")
     };
-    let (columns, weights, codes) = (tensor("columns"), tensor("weight"), tensor("code"));
+    let (columns, weights, stated) = (tensor("columns"), tensor("weight"), tensor("stated"));
     let rows = weights.shape()[0];
     let mut combinations: std::collections::HashMap<Vec<u8>, usize> = Default::default();
     for row in 0..rows {
@@ -52,7 +52,7 @@ fn rows_of_combinations(tensors: &safetensors::SafeTensors<'_>, question: &str) 
             .flat_map(|column| column[2 * row..2 * row + 2].to_vec())
             .collect();
         key.extend(&weights.data()[2 * row..2 * row + 2]);
-        key.extend(&codes.data()[8 * row..8 * row + 8]);
+        key.extend(&stated.data()[4 * row..4 * row + 4]);
         *combinations.entry(key).or_default() += 1;
     }
     combinations.into_values().collect()
