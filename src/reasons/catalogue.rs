@@ -166,7 +166,7 @@ fn reasons_of_the_catalogue_are_read_and_answered() {
         let reason = written(short);
         let facts = read_reason(&reason, Some((*code, *subcode)));
         assert_eq!(
-            (facts.thing, facts.outcome),
+            (facts.kind.thing, facts.kind.outcome),
             (*thing, *outcome),
             "{reason}: {facts:?}"
         );
@@ -186,7 +186,7 @@ fn reasons_of_the_catalogue_are_read_and_answered() {
 fn the_direction_is_that_of_the_words_and_not_of_the_code() {
     let read = |reason: &str| {
         let facts = read_reason(&written(reason), Some((13, 2)));
-        (facts.direction, facts.side)
+        (facts.direction, facts.kind.side)
     };
     let sent = "EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:1>: error reading from /a: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:1>";
     assert_eq!(read(sent), (Some(Direction::Output), Side::ExecutionPoint));
@@ -209,10 +209,10 @@ fn numbers_and_speakers_are_read() {
         (Some(Amount::Mib(4000)), Some(Amount::Mib(5300)))
     );
     let policy = read_reason("Run Time Limit", Some((26, 8)));
-    assert_eq!(policy.speaker, Speaker::SitePolicy);
+    assert_eq!(policy.kind.speaker, Speaker::SitePolicy);
     let alone = read_reason("via condor_hold (by user noor)", None);
     assert_eq!(
-        (alone.speaker, alone.name.as_deref()),
+        (alone.kind.speaker, alone.name.as_deref()),
         (Speaker::Person, Some("noor"))
     );
     let machine = read_reason(&written("EF Proxy about to expire"), None).machine;
@@ -224,7 +224,7 @@ fn numbers_and_speakers_are_read() {
 fn texts_alone_name_the_same_things() {
     let mut other = 0;
     for (_, _, short, thing, ..) in ROWS {
-        other += usize::from(read_reason(&written(short), None).thing != *thing);
+        other += usize::from(read_reason(&written(short), None).kind.thing != *thing);
     }
     assert!(other * 15 < ROWS.len(), "{other} of {}", ROWS.len());
 }
@@ -262,7 +262,7 @@ proptest! {
         ] {
             let read = |name: &str| {
                 let facts = read_reason(&written(&format!("{before}{name}{after}")), Some((code, subcode)));
-                (facts.thing, facts.operation, facts.outcome, facts.side)
+                (facts.kind.thing, facts.kind.operation, facts.kind.outcome, facts.kind.side)
             };
             prop_assert_eq!(read(&name), read("plain"), "{}", before);
         }
@@ -297,7 +297,7 @@ fn limits_of_time_are_read_in_many_forms() {
         ),
     ] {
         let facts = read_reason(reason, Some((code, subcode)));
-        assert_eq!(facts.thing, Thing::Time, "{reason}: {facts:?}");
+        assert_eq!(facts.kind.thing, Thing::Time, "{reason}: {facts:?}");
     }
     for (code, subcode, reason) in [
         (26, 0, "memory limit exceeded for 2 hours"),
@@ -309,6 +309,6 @@ fn limits_of_time_are_read_in_many_forms() {
         (1, 0, "via condor_hold (by user ada): wall time limit"),
     ] {
         let facts = read_reason(reason, Some((code, subcode)));
-        assert_ne!(facts.thing, Thing::Time, "{reason}: {facts:?}");
+        assert_ne!(facts.kind.thing, Thing::Time, "{reason}: {facts:?}");
     }
 }

@@ -25,7 +25,7 @@ pub struct Explanation {
 
 /// Explains `facts`.
 pub fn explain(facts: &ReasonFacts) -> Explanation {
-    let rule = rule_for(facts.kind());
+    let rule = rule_for(facts.kind);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
     Explanation {
@@ -66,7 +66,7 @@ fn fill(words: &str, facts: &ReasonFacts) -> String {
 /// Returns the name that the reason gives; of a file in a sandbox, only its path there.
 fn shown_name(facts: &ReasonFacts) -> Option<&str> {
     let name = facts.name.as_deref()?;
-    Some(match facts.thing {
+    Some(match facts.kind.thing {
         Thing::SandboxFile | Thing::Program => path_in_sandbox(name),
         _ => name,
     })
@@ -94,14 +94,14 @@ fn meaning(facts: &ReasonFacts) -> String {
 
 /// States a limit that was passed, with its numbers.
 fn limit_words(facts: &ReasonFacts) -> Option<String> {
-    let what = match facts.thing {
+    let what = match facts.kind.thing {
         Thing::Memory => "memory",
         Thing::Disk => "disk",
         Thing::Cpus => "CPU time",
         Thing::Time => "time",
         Thing::Starts => "starts",
         Thing::TransferSize => "data in its transfers",
-        Thing::ProgramEnd if facts.outcome == Outcome::TimedOut => {
+        Thing::ProgramEnd if facts.kind.outcome == Outcome::TimedOut => {
             return Some(format!(
                 "the program makes no progress, and a policy holds the job for it: {}",
                 facts.message
@@ -115,7 +115,7 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
                 "the program failed, and a policy holds the job for it{how}"
             ));
         }
-        Thing::Expression if facts.outcome == Outcome::Exceeded => {
+        Thing::Expression if facts.kind.outcome == Outcome::Exceeded => {
             return Some(format!(
                 "a policy holds the job, because this became true: {}",
                 facts.name.as_deref().unwrap_or(&facts.message)
@@ -123,7 +123,7 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         }
         _ => return None,
     };
-    let mut words = if facts.outcome == Outcome::Wasted {
+    let mut words = if facts.kind.outcome == Outcome::Wasted {
         format!("the job uses far less {what} than it requested or than is expected")
     } else {
         format!("the job used more {what} than it may")
@@ -139,7 +139,7 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
     if let Some(expression) = facts
         .name
         .as_ref()
-        .filter(|_| facts.operation == Operation::Evaluate)
+        .filter(|_| facts.kind.operation == Operation::Evaluate)
     {
         words.push_str(&format!(", as a policy states: {expression}"));
     }
@@ -147,7 +147,7 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
 }
 
 fn purpose_words(facts: &ReasonFacts) -> Option<String> {
-    match (facts.thing, facts.outcome) {
+    match (facts.kind.thing, facts.kind.outcome) {
         (Thing::Spool, _) => {
             Some("its input files are still being sent to the access point".to_owned())
         }
@@ -161,14 +161,14 @@ fn purpose_words(facts: &ReasonFacts) -> Option<String> {
 
 /// States that a script or a part of HTCondor failed, which says more itself.
 fn failure_words(facts: &ReasonFacts) -> Option<String> {
-    let what = match facts.thing {
+    let what = match facts.kind.thing {
         Thing::Hook => "a script of the site failed",
         Thing::Script => "a script of the job failed",
         Thing::Checkpoint => "the checkpoint failed",
         Thing::OwnSoftware => "HTCondor itself failed",
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
         Thing::Schedule => "the start times cannot be met",
-        Thing::Unknown if facts.outcome == Outcome::Unknown => {
+        Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
             return Some(match message.as_str() {
                 "" | "Reason unspecified" => "the reason says nothing".to_owned(),
@@ -195,12 +195,12 @@ fn amount_words(amount: Amount) -> String {
 /// Names who could not do it.
 fn actor(facts: &ReasonFacts) -> String {
     let machine = facts.machine.as_deref();
-    match facts.side {
+    match facts.kind.side {
         Side::AccessPoint => "the access point".to_owned(),
         Side::ExecutionPoint => machine.map_or("the machine".to_owned(), |slot| {
             format!("the machine {slot}")
         }),
-        Side::Server if facts.thing == Thing::Object => "the transfer plug-in".to_owned(),
+        Side::Server if facts.kind.thing == Thing::Object => "the transfer plug-in".to_owned(),
         Side::Server => "the other system".to_owned(),
         Side::Unknown => "HTCondor".to_owned(),
     }
@@ -208,15 +208,15 @@ fn actor(facts: &ReasonFacts) -> String {
 
 /// Names what could not be done, and with what.
 fn task_words(facts: &ReasonFacts) -> String {
-    let thing = match facts.operation {
+    let thing = match facts.kind.operation {
         Operation::CreateDirectory => "the directory",
-        _ => thing_words(facts.thing),
+        _ => thing_words(facts.kind.thing),
     };
     let named = match shown_name(facts) {
         Some(name) => format!("{thing} {name}"),
         None => thing.to_owned(),
     };
-    let verb = match (facts.operation, facts.direction) {
+    let verb = match (facts.kind.operation, facts.direction) {
         (Operation::Read, _) => "read",
         (Operation::Write, _) => "write",
         (Operation::CreateDirectory, _) => "create",
@@ -269,10 +269,10 @@ fn thing_words(thing: Thing) -> &'static str {
 
 /// States how it ended: by the message itself where it is short.
 fn outcome_words(facts: &ReasonFacts) -> Option<String> {
-    let words = match facts.outcome {
+    let words = match facts.kind.outcome {
         Outcome::Absent
             if matches!(
-                facts.operation,
+                facts.kind.operation,
                 Operation::Write | Operation::CreateDirectory
             ) =>
         {

@@ -79,14 +79,11 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         ([only], _) => (*only, Outcome::Exceeded),
         _ => (Thing::Expression, Outcome::Exceeded),
     };
-    Some(ReasonFacts {
-        speaker,
-        thing,
-        operation: Operation::Evaluate,
-        outcome,
-        name: Some(expression.to_owned()).filter(|text| !text.is_empty()),
-        ..ReasonFacts::default()
-    })
+    Some(
+        ReasonFacts::of(thing, Operation::Evaluate, outcome)
+            .said_by(speaker)
+            .named(Some(expression).filter(|text| !text.is_empty())),
+    )
 }
 
 /// Returns what the attributes in `expression` measure. A job that ran for a while is in many policies,
@@ -143,18 +140,15 @@ pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         Thing::Time => limit = read_time_limit(scan),
         _ => {}
     }
+    let outcome = if is_wasted {
+        Outcome::Wasted
+    } else {
+        Outcome::Exceeded
+    };
     Some(ReasonFacts {
-        thing,
-        operation: Operation::Use,
-        outcome: if is_wasted {
-            Outcome::Wasted
-        } else {
-            Outcome::Exceeded
-        },
         limit,
         used,
-        number: signal_number(scan),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(thing, Operation::Use, outcome).numbered(signal_number(scan))
     })
 }
 
@@ -201,12 +195,8 @@ pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "will restart",
         "will be restarted",
     ]);
-    (is_policy(input) && is_promised).then(|| ReasonFacts {
-        thing: Thing::Checkpoint,
-        operation: Operation::Hold,
-        outcome: Outcome::Intended,
-        ..ReasonFacts::default()
-    })
+    (is_policy(input) && is_promised)
+        .then(|| ReasonFacts::of(Thing::Checkpoint, Operation::Hold, Outcome::Intended))
 }
 
 fn is_policy(input: &ReasonInput<'_>) -> bool {
@@ -223,12 +213,11 @@ pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     }
     let scan = &input.scan;
     if scan.has_any(STANDSTILL_WORDS) {
-        return Some(ReasonFacts {
-            thing: Thing::ProgramEnd,
-            operation: Operation::Execute,
-            outcome: Outcome::TimedOut,
-            ..ReasonFacts::default()
-        });
+        return Some(ReasonFacts::of(
+            Thing::ProgramEnd,
+            Operation::Execute,
+            Outcome::TimedOut,
+        ));
     }
     if scan.has_any(&[
         "shadow exception",
@@ -242,12 +231,11 @@ pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "started twice",
         "run count",
     ]) {
-        return Some(ReasonFacts {
-            thing: Thing::Starts,
-            operation: Operation::Use,
-            outcome: Outcome::Exceeded,
-            ..ReasonFacts::default()
-        });
+        return Some(ReasonFacts::of(
+            Thing::Starts,
+            Operation::Use,
+            Outcome::Exceeded,
+        ));
     }
     let number = read_number(scan);
     let number = number.filter(|number| matches!(number, Number::Exit(_) | Number::Signal(_)));
@@ -264,16 +252,9 @@ pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if number.is_none() && !is_said {
         return None;
     }
-    let is_killed = matches!(number, Some(Number::Signal(_)));
-    Some(ReasonFacts {
-        thing: Thing::ProgramEnd,
-        operation: Operation::Execute,
-        outcome: if is_killed {
-            Outcome::Died
-        } else {
-            Outcome::Failed
-        },
-        number,
-        ..ReasonFacts::default()
-    })
+    let outcome = match number {
+        Some(Number::Signal(_)) => Outcome::Died,
+        _ => Outcome::Failed,
+    };
+    Some(ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, outcome).numbered(number))
 }

@@ -66,11 +66,11 @@ fn clean(reason: &str) -> String {
 
 /// Adds what the head and the codes say to the facts of the message.
 fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
-    if facts.speaker == Speaker::Unknown {
-        facts.speaker = input.speaker();
+    if facts.kind.speaker == Speaker::Unknown {
+        facts.kind.speaker = input.speaker();
     }
-    if facts.side == Side::Unknown {
-        facts.side = input.head.side;
+    if facts.kind.side == Side::Unknown {
+        facts.kind.side = input.head.side;
     }
     facts.direction = facts.direction.or(input.head.direction);
     facts.machine = input.head.machine.map(str::to_owned);
@@ -81,11 +81,11 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
         return facts;
     };
     // A subcode is a Unix error, unless the text names a number.
-    if facts.outcome == Outcome::Unknown
-        && facts.thing != Thing::Plugin
+    if facts.kind.outcome == Outcome::Unknown
+        && facts.kind.thing != Thing::Plugin
         && may_have_errno(code, subcode)
     {
-        facts.outcome = of_errno(subcode);
+        facts.kind.outcome = of_errno(subcode);
         facts.number = Some(Number::Errno(subcode));
     }
     fill_in_from_code(&mut facts, code, subcode);
@@ -95,19 +95,20 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
 /// Adds what the code is about to facts that name no thing, unless the text says that another side failed.
 fn fill_in_from_code(facts: &mut ReasonFacts, code: i32, subcode: i32) {
     let of_code = kind_of_code(code, subcode);
-    let is_other_side =
-        facts.side != of_code.side && facts.side != Side::Unknown && of_code.side != Side::Unknown;
-    if facts.thing != Thing::Unknown || of_code.thing == Thing::Unknown || is_other_side {
+    let is_other_side = facts.kind.side != of_code.side
+        && facts.kind.side != Side::Unknown
+        && of_code.side != Side::Unknown;
+    if facts.kind.thing != Thing::Unknown || of_code.thing == Thing::Unknown || is_other_side {
         return;
     }
-    facts.thing = of_code.thing;
-    facts.operation = of_code.operation;
+    facts.kind.thing = of_code.thing;
+    facts.kind.operation = of_code.operation;
     facts.is_by_code = true;
-    if facts.side == Side::Unknown {
-        facts.side = of_code.side;
+    if facts.kind.side == Side::Unknown {
+        facts.kind.side = of_code.side;
     }
-    if facts.outcome == Outcome::Unknown {
-        facts.outcome = of_code.outcome;
+    if facts.kind.outcome == Outcome::Unknown {
+        facts.kind.outcome = of_code.outcome;
     }
 }
 
@@ -127,14 +128,11 @@ fn read_purpose(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         }
         _ => return None,
     };
-    Some(ReasonFacts {
-        speaker: Speaker::Person,
-        thing,
-        operation: Operation::Hold,
-        outcome: Outcome::Intended,
-        name: by_user.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    Some(
+        ReasonFacts::of(thing, Operation::Hold, Outcome::Intended)
+            .said_by(Speaker::Person)
+            .named(by_user),
+    )
 }
 
 /// Reads a limit on the size of all files.
@@ -173,32 +171,28 @@ fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         .max();
     let error = Scan::new(end.and_then(|at| scan.text.get(at..)).unwrap_or_default());
     let (outcome, number) = read_outcome(&error);
-    let mut facts = ReasonFacts {
-        thing: if is_installed(program) {
-            Thing::InstalledProgram
-        } else if program.starts_with('/') && !is_in_sandbox(program) {
-            Thing::SharedProgram
-        } else {
-            Thing::Program
-        },
-        operation: Operation::Execute,
-        outcome,
-        number,
-        name: Some(program.to_owned()),
-        side: Side::ExecutionPoint,
-        ..ReasonFacts::default()
+    let thing = if is_installed(program) {
+        Thing::InstalledProgram
+    } else if program.starts_with('/') && !is_in_sandbox(program) {
+        Thing::SharedProgram
+    } else {
+        Thing::Program
     };
+    let mut facts = ReasonFacts::of(thing, Operation::Execute, outcome)
+        .on(Side::ExecutionPoint)
+        .numbered(number)
+        .named(Some(program));
     if let Some(interpreter) = scan.after("invalid interpreter ").and_then(leading_name) {
-        facts.thing = Thing::Interpreter;
+        facts.kind.thing = Thing::Interpreter;
         facts.name = Some(interpreter.to_owned());
     } else if let Some(directory) = scan.name_after("initial working directory ") {
-        facts.thing = Thing::WorkingDirectory;
+        facts.kind.thing = Thing::WorkingDirectory;
         facts.name = Some(directory.to_owned());
     } else if scan.has("glexec") {
-        facts.thing = Thing::OwnSoftware;
-        facts.outcome = Outcome::Failed;
+        facts.kind.thing = Thing::OwnSoftware;
+        facts.kind.outcome = Outcome::Failed;
     } else if outcome == Outcome::NoMemory && scan.has("oom") {
-        facts.thing = Thing::Memory;
+        facts.kind.thing = Thing::Memory;
     }
     Some(facts)
 }
@@ -212,16 +206,13 @@ fn read_program_file(scan: &Scan<'_>) -> Option<ReasonFacts> {
     ]) {
         return None;
     }
-    Some(ReasonFacts {
-        side: Side::AccessPoint,
-        thing: Thing::Program,
-        operation: Operation::Execute,
-        outcome: Outcome::Denied,
-        name: scan
-            .name_after("file ")
-            .map(|name| name.split("' is").next().unwrap_or(name).to_owned()),
-        ..ReasonFacts::default()
-    })
+    let name = scan.name_after("file ");
+    let facts = ReasonFacts::of(Thing::Program, Operation::Execute, Outcome::Denied);
+    Some(
+        facts
+            .on(Side::AccessPoint)
+            .named(name.and_then(|name| name.split("' is").next())),
+    )
 }
 
 /// Reads that standard input, output or error could not be opened or written.
@@ -245,28 +236,27 @@ fn read_standard_stream(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         Some(name) => outcome_after(scan, name),
         None => (Outcome::Unknown, None),
     };
-    let is_stream = scan.has("stream");
-    Some(ReasonFacts {
-        thing: if is_input {
-            Thing::StandardInput
-        } else {
-            Thing::StandardOutput
-        },
-        operation: if scan.has("write of") {
-            Operation::Write
-        } else {
-            Operation::Open
-        },
-        side: if is_stream {
-            Side::AccessPoint
-        } else {
-            input.head.side
-        },
-        outcome,
-        number,
-        name: name.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let thing = if is_input {
+        Thing::StandardInput
+    } else {
+        Thing::StandardOutput
+    };
+    let operation = if scan.has("write of") {
+        Operation::Write
+    } else {
+        Operation::Open
+    };
+    let side = if scan.has("stream") {
+        Side::AccessPoint
+    } else {
+        input.head.side
+    };
+    Some(
+        ReasonFacts::of(thing, operation, outcome)
+            .on(side)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Reads that the directory of the job or its event log could not be used.
@@ -281,19 +271,17 @@ fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     };
     let name = scan.name_after(words);
     let (outcome, number) = name.map_or((Outcome::Unknown, None), |name| outcome_after(scan, name));
-    Some(ReasonFacts {
-        side: if input.head.side == Side::Unknown {
-            Side::AccessPoint
-        } else {
-            input.head.side
-        },
-        thing,
-        operation: Operation::Open,
-        outcome,
-        number,
-        name: name.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let side = if input.head.side == Side::Unknown {
+        Side::AccessPoint
+    } else {
+        input.head.side
+    };
+    Some(
+        ReasonFacts::of(thing, Operation::Open, outcome)
+            .on(side)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Words of faults of the software that runs containers, and not of an image.
@@ -338,13 +326,10 @@ const IMAGE_CREDENTIALS: &[&str] = &["docker_pat", "docker cred", "docker pat"];
 fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     if scan.has_any(IMAGE_CREDENTIALS) {
-        return Some(ReasonFacts {
-            thing: Thing::Credential,
-            operation: Operation::Pull,
-            side: Side::AccessPoint,
-            outcome: Outcome::Absent,
-            ..ReasonFacts::default()
-        });
+        return Some(
+            ReasonFacts::of(Thing::Credential, Operation::Pull, Outcome::Absent)
+                .on(Side::AccessPoint),
+        );
     }
     if !scan.has_any(CONTAINERS) {
         return None;
@@ -376,18 +361,15 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             .and_then(leading_word)
             .or_else(|| scan.name_after("open image "))
     };
-    Some(ReasonFacts {
-        side: Side::ExecutionPoint,
-        thing,
-        operation,
-        outcome,
-        number,
-        name: program
-            .or(pulled)
-            .or_else(|| image().filter(|_| thing == Thing::Image))
-            .map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let name = program
+        .or(pulled)
+        .or_else(|| image().filter(|_| thing == Thing::Image));
+    Some(
+        ReasonFacts::of(thing, operation, outcome)
+            .on(Side::ExecutionPoint)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Reads that a script of the site or of the job, or a checkpoint failed.
@@ -403,32 +385,29 @@ fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return None;
     };
     let (_, number) = read_outcome(scan);
-    let is_upload = scan.has("upload checkpoint");
-    Some(ReasonFacts {
-        speaker: if thing == Thing::Hook {
-            Speaker::Hook
-        } else {
-            input.speaker()
-        },
-        side: if scan.has("hook_shadow") {
-            Side::AccessPoint
-        } else {
-            Side::ExecutionPoint
-        },
-        thing,
-        operation: if is_upload {
-            Operation::Send
-        } else {
-            Operation::Execute
-        },
-        outcome: Outcome::Failed,
-        number,
-        name: scan
-            .after_last("): ")
-            .filter(|_| thing == Thing::Hook)
-            .map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let is_hook = thing == Thing::Hook;
+    let operation = if scan.has("upload checkpoint") {
+        Operation::Send
+    } else {
+        Operation::Execute
+    };
+    let side = if scan.has("hook_shadow") {
+        Side::AccessPoint
+    } else {
+        Side::ExecutionPoint
+    };
+    let speaker = if is_hook {
+        Speaker::Hook
+    } else {
+        input.speaker()
+    };
+    Some(
+        ReasonFacts::of(thing, operation, Outcome::Failed)
+            .said_by(speaker)
+            .on(side)
+            .numbered(number)
+            .named(scan.after_last("): ").filter(|_| is_hook)),
+    )
 }
 
 /// Reads that a proxy, a token or another credential is missing or refused.
@@ -448,18 +427,11 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_about || is_certificate_of_server {
         return None;
     }
-    let (outcome, number) = read_outcome(scan);
-    Some(ReasonFacts {
-        thing: Thing::Credential,
-        operation: Operation::Authenticate,
-        outcome: if outcome == Outcome::Unknown {
-            Outcome::Absent
-        } else {
-            outcome
-        },
-        number,
-        ..ReasonFacts::default()
-    })
+    let (outcome, number) = match read_outcome(scan) {
+        (Outcome::Unknown, number) => (Outcome::Absent, number),
+        read => read,
+    };
+    Some(ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome).numbered(number))
 }
 
 /// Reads that a job cannot start at the times that it asks for, or for its account.
@@ -474,15 +446,10 @@ fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     } else {
         return None;
     };
+    let user = scan.after("user: ").and_then(leading_word);
     Some(ReasonFacts {
-        thing,
-        outcome,
-        name: scan
-            .after("user: ")
-            .and_then(leading_word)
-            .map(str::to_owned),
         message: scan.text.to_owned(),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(thing, Operation::Unknown, outcome).named(user)
     })
 }
 
@@ -565,23 +532,21 @@ fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     } else if own.has_any(FULL_WORDS) {
         outcome = Outcome::Busy;
     }
+    let thing = match (is_time, is_own_request) {
+        (true, _) => Thing::Time,
+        (_, true) => Thing::RemoteRequest,
+        _ => Thing::RemoteSystem,
+    };
+    let operation = if is_time {
+        Operation::Use
+    } else {
+        Operation::Submit
+    };
+    let facts = ReasonFacts::of(thing, operation, outcome);
     Some(ReasonFacts {
-        thing: match (is_time, is_own_request) {
-            (true, _) => Thing::Time,
-            (_, true) => Thing::RemoteRequest,
-            _ => Thing::RemoteSystem,
-        },
-        operation: if is_time {
-            Operation::Use
-        } else {
-            Operation::Submit
-        },
-        side: Side::Server,
-        outcome,
-        number,
         limit: is_time.then(|| read_time_limit(&own)).flatten(),
         message: words.trim_end_matches([')', '-', ' ']).to_owned(),
-        ..ReasonFacts::default()
+        ..facts.on(Side::Server).numbered(number)
     })
 }
 
@@ -600,13 +565,14 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_own {
         return None;
     }
-    Some(ReasonFacts {
-        thing: Thing::OwnSoftware,
-        outcome: if scan.has("installed") {
-            Outcome::Absent
-        } else {
-            Outcome::Failed
-        },
-        ..ReasonFacts::default()
-    })
+    let outcome = if scan.has("installed") {
+        Outcome::Absent
+    } else {
+        Outcome::Failed
+    };
+    Some(ReasonFacts::of(
+        Thing::OwnSoftware,
+        Operation::Unknown,
+        outcome,
+    ))
 }
