@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
-use super::rules::{Action, Party, Rule, rule_for};
+use super::outcomes::signal_meaning;
+use super::rules::{Action, Party, Rule, attributes_for, rule_for};
 use super::scan::path_in_sandbox;
 
 /// The meaning of a reason, and the advice on it.
@@ -18,7 +19,7 @@ pub struct Explanation {
     /// The repair.
     pub mend: Option<String>,
     /// The attributes of the job that may have the wrong value, the likeliest first.
-    pub attributes: &'static [&'static str],
+    pub attributes: Vec<&'static str>,
     /// The checks that a look can make.
     pub look: Option<String>,
 }
@@ -28,14 +29,30 @@ pub fn explain(facts: &ReasonFacts) -> Explanation {
     let rule = rule_for(facts.kind);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
+    let mend = rule.map(|rule| filled(rule.mend));
+    let fault = rule.map(|rule| rule.fault);
     Explanation {
-        meaning: meaning(facts),
+        meaning: meaning(facts) + &unsaid_names(facts, fault, mend.as_deref().unwrap_or_default()),
         action: rule.map(|rule| rule.action),
-        fault: rule.map(|rule| rule.fault),
-        mend: rule.map(|rule| filled(rule.mend)),
-        attributes: rule.map_or(&[], |rule| rule.attribute),
+        fault,
+        mend,
+        attributes: rule.map_or_else(Vec::new, |rule| attributes_for(rule, facts)),
         look: rule.and_then(look),
     }
+}
+
+/// Returns, in brackets, the name and the machine at fault that neither the meaning nor `mend` has.
+fn unsaid_names(facts: &ReasonFacts, fault: Option<Party>, mend: &str) -> String {
+    let meaning = meaning(facts);
+    let is_said = |name: &&str| meaning.contains(name) || mend.contains(name);
+    let of_machine = matches!(fault, Some(Party::Machine | Party::UserOrMachine));
+    let machine = facts.machine.as_deref().filter(|_| of_machine);
+    let names = [shown_name(facts), machine].into_iter().flatten();
+    let unsaid: Vec<&str> = names.filter(|name| !is_said(name)).collect();
+    if unsaid.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", unsaid.join(", "))
 }
 
 /// Words before a name that say enough without it.
@@ -100,6 +117,7 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Cpus => "CPU time",
         Thing::Time => "time",
         Thing::Starts => "starts",
+        Thing::Resource => "of a resource",
         Thing::TransferSize => "data in its transfers",
         Thing::ProgramEnd if facts.kind.outcome == Outcome::TimedOut => {
             return Some(format!(
@@ -108,9 +126,10 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
             ));
         }
         Thing::ProgramEnd => {
-            let how = facts.number.map_or(String::new(), |number| {
-                format!(": {}", number_words(number))
-            });
+            let said = said_words(facts);
+            let how = facts
+                .number
+                .map_or(said, |number| format!(": {}", number_words(number)));
             return Some(format!(
                 "the program failed, and a policy holds the job for it{how}"
             ));
@@ -135,6 +154,15 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         .collect();
     if !amounts.is_empty() {
         words.push_str(&format!(" ({})", amounts.join(", ")));
+    } else if matches!(
+        facts.kind.thing,
+        Thing::Time | Thing::Starts | Thing::Resource
+    ) || facts.kind.outcome == Outcome::Wasted
+    {
+        words.push_str(&said_words(facts));
+    }
+    if let Some(number @ (Number::Signal(_) | Number::Exit(_))) = facts.number {
+        words.push_str(&format!("; {}", number_words(number)));
     }
     if let Some(expression) = facts
         .name
@@ -146,14 +174,36 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
     Some(words)
 }
 
+/// Returns the message after a colon, unless the expression in it is said already.
+fn said_words(facts: &ReasonFacts) -> String {
+    match facts.message.as_str() {
+        "" => String::new(),
+        _ if facts.kind.operation == Operation::Evaluate => String::new(),
+        message => format!(": {message}"),
+    }
+}
+
+/// Words with which programs hold jobs for people, who then said nothing themselves.
+const NO_MESSAGE: [&str; 3] = ["via condor_hold", "Python-initiated", "submitted on hold"];
+
+/// Returns the words of the person who holds a job, after a colon.
+fn words_of_person(facts: &ReasonFacts) -> String {
+    let words = facts.message.split("(by user ").next().unwrap_or_default();
+    let words = words.trim_end_matches([' ', ':', '.']);
+    if words.is_empty() || NO_MESSAGE.iter().any(|begin| words.starts_with(begin)) {
+        return String::new();
+    }
+    format!(": {words}")
+}
+
 fn purpose_words(facts: &ReasonFacts) -> Option<String> {
     match (facts.kind.thing, facts.kind.outcome) {
         (Thing::Spool, _) => {
             Some("its input files are still being sent to the access point".to_owned())
         }
         (_, Outcome::Intended) => Some(match &facts.name {
-            Some(user) => format!("{user} holds the job on purpose"),
-            None => "the job is held on purpose".to_owned(),
+            Some(user) => format!("{user} holds the job on purpose{}", words_of_person(facts)),
+            None => format!("the job is held on purpose{}", words_of_person(facts)),
         }),
         _ => None,
     }
@@ -166,7 +216,19 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Script => "a script of the job failed",
         Thing::Checkpoint => "the checkpoint failed",
         Thing::OwnSoftware => "HTCondor itself failed",
+        Thing::RemoteSystem if facts.kind.operation == Operation::Cancel => {
+            "another system did not cancel the job"
+        }
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
+        Thing::Request if facts.kind.outcome == Outcome::Invalid => {
+            "the site does not take the job as it is set"
+        }
+        Thing::Request => "no machine meets what the job requests",
+        Thing::Device if facts.kind.outcome == Outcome::NoMemory => {
+            "the GPU has less memory than the job uses"
+        }
+        Thing::Device => "a GPU or another device of the machine is missing or fails",
+        Thing::Account if !facts.message.is_empty() => "the account cannot be used",
         Thing::Schedule => "the start times cannot be met",
         Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
@@ -214,7 +276,7 @@ fn task_words(facts: &ReasonFacts) -> String {
     };
     let named = match shown_name(facts) {
         Some(name) => format!("{thing} {name}"),
-        None => thing.to_owned(),
+        None => thing.trim_end_matches(" at").to_owned(),
     };
     let verb = match (facts.kind.operation, facts.direction) {
         (Operation::Read, _) => "read",
@@ -255,12 +317,15 @@ fn thing_words(thing: Thing) -> &'static str {
         Thing::Schedule => "the start times",
         Thing::Account => "the user's account",
         Thing::RemoteSystem | Thing::RemoteRequest => "another system",
+        Thing::Device => "a device of the machine",
         Thing::OwnSoftware => "HTCondor's own software",
         Thing::Memory
         | Thing::Disk
         | Thing::Cpus
         | Thing::Time
         | Thing::Starts
+        | Thing::Request
+        | Thing::Resource
         | Thing::TransferSize => "a resource",
         Thing::ProgramEnd | Thing::Expression => "a policy's expression",
         Thing::Decision | Thing::Spool => "the job",
@@ -314,7 +379,22 @@ fn number_words(number: Number) -> String {
     match number {
         Number::Errno(errno) => format!("errno {errno}"),
         Number::Http(status) => format!("HTTP {status}"),
-        Number::Signal(signal) => format!("signal {signal}"),
+        Number::Signal(signal) => signal_words(signal),
+        Number::Exit(126) => "exit code 126: a command is not executable".to_owned(),
+        Number::Exit(127) => "exit code 127: a command is not found".to_owned(),
+        // A shell adds 128 to the signal that ended its command.
+        Number::Exit(exit @ 129..=192) if signal_meaning(exit - 128).is_some() => {
+            format!("exit code {exit}: {}", signal_words(exit - 128))
+        }
         Number::Exit(exit) => format!("exit code {exit}"),
+    }
+}
+
+fn signal_words(signal: i32) -> String {
+    match signal_meaning(signal) {
+        Some((name, meaning)) => {
+            format!("signal {signal} ({}: {meaning})", name.to_ascii_uppercase())
+        }
+        None => format!("signal {signal}"),
     }
 }

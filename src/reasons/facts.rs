@@ -144,6 +144,12 @@ stored_enum! {
         RemoteRequest,
         /// HTCondor's own software.
         OwnSoftware,
+        /// A device of the machine, such as a GPU.
+        Device,
+        /// The job's request for resources.
+        Request,
+        /// A resource that the reason does not name.
+        Resource,
     }
 }
 
@@ -170,6 +176,7 @@ stored_enum! {
         /// Using more or less of something than is allowed.
         Use,
         Hold,
+        Cancel,
     }
 }
 

@@ -16,6 +16,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "unknown host",
             "nodename nor servname",
             "host not found",
+            "cannot resolve",
+            "unresolvable",
         ],
     ),
     (
@@ -31,6 +33,15 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "device or resource busy",
             "text file busy",
             "too many open files",
+            "slowdown",
+            "being used by another process",
+            "requestlimitexceeded",
+            "max_jobs",
+            "too many jobs",
+            "queue is full",
+            "submit limit",
+            "job limit",
+            "would exceed",
         ],
     ),
     (
@@ -43,6 +54,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "no progress",
             "lack of progress",
             "too slow",
+            "operation expired",
         ],
     ),
     (
@@ -92,6 +104,12 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "disconnected",
             "connection to the server failed",
             "error connecting",
+            "communication error",
+            "connecting to the job manager failed",
+            "network problems",
+            "data transfer to the server failed",
+            "lost connection",
+            "connection lost",
         ],
     ),
     (
@@ -103,6 +121,16 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "insufficientinstancecapacity",
             "unresponsive",
             "redirects followed",
+            "submission is not allowed",
+            "submission disabled",
+            "not accepting",
+            "does not accept",
+            "is draining",
+            "queue is closed",
+            "shutting down",
+            "not alive",
+            "node fail",
+            "unreachable node",
         ],
     ),
     (
@@ -117,7 +145,13 @@ const WORDS: &[(Outcome, &[&str])] = &[
     ),
     (
         Outcome::Quota,
-        &["quota exceeded", "disk quota", "over quota"],
+        &[
+            "quota exceeded",
+            "disk quota",
+            "over quota",
+            "exceeds quota",
+            "exceeded quota",
+        ],
     ),
     (
         Outcome::Full,
@@ -156,6 +190,14 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "pull access denied",
             "not readable",
             "refuses",
+            "auth failed",
+            "no authentication protocol",
+            "accessdenied",
+            "signaturedoesnotmatch",
+            "invalidaccesskeyid",
+            "logon failure",
+            "password is incorrect",
+            "not able to validate",
         ],
     ),
     (
@@ -181,6 +223,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "not compatible with this machine",
             "no matching manifest",
             "image format not recognized",
+            "not a valid win32 application",
             "bad interpreter",
         ],
     ),
@@ -215,6 +258,11 @@ const WORDS: &[(Outcome, &[&str])] = &[
             "not defined",
             "are not available",
             "not specified",
+            "nosuchkey",
+            "nosuchbucket",
+            "disappear",
+            "no longer exist",
+            "missing from",
         ],
     ),
     (
@@ -269,11 +317,13 @@ pub(super) fn read_number(scan: &Scan<'_>) -> Option<Number> {
     if let Some(errno) = number_after(&["errno", ", error "]) {
         return Some(Number::Errno(errno));
     }
-    if let Some(signal) = number_after(&["signal "]) {
+    let named = || SIGNALS.iter().find(|(_, name, _)| scan.has(name));
+    if let Some(signal) = number_after(&["signal "]).or_else(|| Some(named()?.0)) {
         return Some(Number::Signal(signal));
     }
     let exit = [
         "exit code",
+        "exitcode",
         "exit status",
         "exit (",
         "exit(",
@@ -282,9 +332,29 @@ pub(super) fn read_number(scan: &Scan<'_>) -> Option<Number> {
         "reported status",
         "ended with status",
         "with status",
+        "non-zero",
         "returned ",
     ];
     number_after(&exit).map(Number::Exit)
+}
+
+/// Signals that end programs, by number: the name in lower case, and what it says.
+const SIGNALS: &[(i32, &str, &str)] = &[
+    (4, "sigill", "an instruction that this CPU lacks"),
+    (6, "sigabrt", "the program aborted"),
+    (7, "sigbus", "memory or a mapped file is gone"),
+    (8, "sigfpe", "an arithmetic error"),
+    (9, "sigkill", "often too little memory"),
+    (11, "sigsegv", "the program crashed"),
+    (15, "sigterm", "often a time limit"),
+    (24, "sigxcpu", "the limit of CPU time"),
+    (25, "sigxfsz", "a file too large"),
+];
+
+/// Returns the name of a signal in lower case, and what it says; `None` if it says nothing.
+pub(super) fn signal_meaning(signal: i32) -> Option<(&'static str, &'static str)> {
+    let row = SIGNALS.iter().find(|(number, ..)| *number == signal)?;
+    Some((row.1, row.2))
 }
 
 /// Reads a status of HTTP, as curl, Pelican and Python's libraries write it.
@@ -293,6 +363,10 @@ fn read_http_status(scan: &Scan<'_>) -> Option<i32> {
         "returned error: ",
         "http status",
         "status code",
+        "response code",
+        "http code",
+        "http error",
+        "http response",
         "server returned ",
         "failed with status",
     ] {

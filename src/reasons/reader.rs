@@ -2,14 +2,17 @@
 //! part answers.
 
 use super::codes::{kind_of_code, may_have_errno};
-use super::facts::{Amount, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
-use super::policies::{read_expression, read_limit, read_program_end, read_promise};
-use super::quantities::read_time_limit;
+use super::policies::{
+    read_account, read_demand, read_device, read_expression, read_limit, read_people,
+    read_program_end, read_promise, read_request, read_standstill,
+};
+use super::remote::read_remote_system;
 use super::scan::{
-    Scan, is_in_sandbox, is_installed, leading_name, leading_number, leading_word, without_paths,
+    Scan, first_url, is_in_sandbox, is_installed, leading_name, leading_word, without_paths,
 };
 use super::transfers::{outcome_after, read_size_limit, read_transfer};
 
@@ -30,8 +33,14 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_credential,
     read_schedule,
     read_remote_system,
+    read_request,
+    read_device,
     read_promise,
+    read_account,
+    read_standstill,
+    read_demand,
     read_limit,
+    read_people,
     read_program_end,
     read_own_software,
 ];
@@ -61,6 +70,8 @@ fn clean(reason: &str) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
+    // A message within quotation marks has its own behind a backslash.
+    let one_line = one_line.replace("\\'", "'").replace("\\\"", "\"");
     one_line.trim().trim_matches('"').to_owned()
 }
 
@@ -145,16 +156,7 @@ fn read_sizes_at_submission(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     ]) {
         return None;
     }
-    let number = |text: Option<&str>| leading_number(text?);
-    let amount = |number: i64| u64::try_from(number).ok().map(Amount::Mib);
-    let mut facts = read_size_limit(scan);
-    facts.used = facts
-        .used
-        .or(number(scan.after("transferinputsizemb")).and_then(amount));
-    facts.limit = facts
-        .limit
-        .or(number(scan.after("max_transfer_input_mb")).and_then(amount));
-    Some(facts)
+    Some(read_size_limit(scan))
 }
 
 /// Reads that the program could not be started.
@@ -164,11 +166,10 @@ fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return Some(facts);
     }
     let program = scan.name_after("failed to execute ")?;
-    // Arguments of the job follow, and may have any words: the error is in the last bracket.
-    let end = ["(errno=", "(errno "]
-        .iter()
-        .filter_map(|word| scan.lower().rfind(word))
-        .max();
+    // Arguments of the job follow, and may have any words: the error is in the last bracket, or at the end.
+    let last = |words: &&str| scan.lower().rfind(words);
+    let bracket = ["(errno=", "(errno "].iter().filter_map(last).max();
+    let end = bracket.or_else(|| scan.lower().rfind(": "));
     let error = Scan::new(end.and_then(|at| scan.text.get(at..)).unwrap_or_default());
     let (outcome, number) = read_outcome(&error);
     let thing = if is_installed(program) {
@@ -228,13 +229,13 @@ fn read_standard_stream(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_input && !is_output {
         return None;
     }
-    let name = scan.name_after("failed to open ").or_else(|| {
+    let name = scan.name_after("open ").or_else(|| {
         scan.after("bytes to ")
             .and_then(|rest| rest.split(" failed").next())
     });
     let (outcome, number) = match name {
         Some(name) => outcome_after(scan, name),
-        None => (Outcome::Unknown, None),
+        None => read_outcome(&Scan::new(&without_paths(scan.text))),
     };
     let thing = if is_input {
         Thing::StandardInput
@@ -301,11 +302,17 @@ const CONTAINER_SOFTWARE: &[&str] = &[
     "device information",
     "nvidia",
     "custom device",
+    "device driver",
+    "user namespace",
+    "while mounting",
+    "failed to mount",
+    "setuid",
 ];
 
 /// Words of faults of containers.
 const CONTAINERS: &[&str] = &[
-    "cannot pull image",
+    "pull image",
+    "oci runtime",
     "response from daemon",
     "running docker job",
     "singularity test",
@@ -335,7 +342,7 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return None;
     }
 
-    let pulled = scan.after("cannot pull image ").and_then(leading_word);
+    let pulled = scan.after("pull image ").and_then(leading_word);
     // Words in the name of an image mean nothing.
     let said = pulled.map(|image| scan.text.replace(image, "_"));
     let words = without_paths(said.as_deref().unwrap_or(scan.text));
@@ -351,6 +358,9 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         (Some(_), _) => (Thing::Program, Operation::Start),
         _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
         (_, Some(_)) => (Thing::Image, Operation::Pull),
+        _ if outcome.passes() && words.has("docker") => {
+            (Thing::ContainerSoftware, Operation::Start)
+        }
         _ => (Thing::Image, Operation::Start),
     };
     if scan.has("requested cpus") {
@@ -431,7 +441,14 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         (Outcome::Unknown, number) => (Outcome::Absent, number),
         read => read,
     };
-    Some(ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome).numbered(number))
+    // The service that asks for it, or the user who has it.
+    let word_after = |words: &str| scan.after(words).and_then(leading_word);
+    let host = || word_after("schedd ").or_else(|| word_after("user: "));
+    Some(
+        ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome)
+            .numbered(number)
+            .named(first_url(scan.text).or_else(host)),
+    )
 }
 
 /// Reads that a job cannot start at the times that it asks for, or for its account.
@@ -450,103 +467,6 @@ fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     Some(ReasonFacts {
         message: scan.text.to_owned(),
         ..ReasonFacts::of(thing, Operation::Unknown, outcome).named(user)
-    })
-}
-
-/// Words of the parts of HTCondor that send jobs to other systems.
-const REMOTE_WORDS: &[&str] = &[
-    "attempts to submit failed",
-    "submission command failed",
-    "submission script",
-    "batch queue",
-    "gahp",
-    "gridmanager",
-    "remote schedd",
-    "schedd ",
-    "globus",
-    "gram server",
-    "gridresource",
-    "stage-in failed",
-    "stage-out failed",
-    "arc job",
-    "lrms",
-    "instance",
-    "no matching routes",
-    "held remotely",
-    "job cancel did not succeed",
-    "universe",
-    "blah",
-    "cream error",
-    "job submission",
-    "submitted jobs",
-    "max_jobs",
-];
-
-/// Words of a system that takes no jobs at present.
-const CLOSED_WORDS: &[&str] = &[
-    "submission is not allowed",
-    "submission disabled",
-    "not accepting",
-    "is draining",
-    "queue is closed",
-];
-
-/// Words of a system that has as many jobs as it takes.
-const FULL_WORDS: &[&str] = &[
-    "max_jobs",
-    "too many jobs",
-    "queue is full",
-    "submit limit",
-    "job limit",
-];
-
-/// Reads that another batch system, or a service for jobs elsewhere, did not take or lost the job.
-fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let scan = &input.scan;
-    let is_remote_code = matches!(input.code, Some(2 | 37..=42));
-    if !is_remote_code && !scan.has_any(REMOTE_WORDS) {
-        return None;
-    }
-    // The batch system's own words are in `(stderr:...)`.
-    let words = scan
-        .after_last("stderr:")
-        .filter(|rest| rest.len() > 2)
-        .unwrap_or(scan.text);
-    let own = Scan::new(words);
-    let is_own_request = own.has_any(&[
-        "account/partition",
-        "invalid account",
-        "invalid job universe",
-        "not of type",
-        "invalid qos",
-        "invalid partition",
-        "unknown queue",
-        "vmgahp",
-    ]);
-    let is_time = own.has_any(&["wall time", "walltime"]);
-    let (mut outcome, number) = read_outcome(&own);
-    if is_time {
-        outcome = Outcome::Exceeded;
-    } else if own.has_any(CLOSED_WORDS) {
-        outcome = Outcome::Unavailable;
-    } else if own.has_any(FULL_WORDS) {
-        outcome = Outcome::Busy;
-    }
-    let thing = match (is_time, is_own_request) {
-        (true, _) => Thing::Time,
-        (_, true) => Thing::RemoteRequest,
-        _ => Thing::RemoteSystem,
-    };
-    let operation = if is_time {
-        Operation::Use
-    } else {
-        Operation::Submit
-    };
-    let facts = ReasonFacts::of(thing, operation, outcome);
-    Some(ReasonFacts {
-        limit: is_time.then(|| read_time_limit(&own)).flatten(),
-        message: words.trim_end_matches([')', '-', ' ']).to_owned(),
-        ..facts.on(Side::Server).numbered(number)
     })
 }
 

@@ -192,7 +192,8 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
         .after_last("url file = ")
         .and_then(|rest| rest.split([' ', ')']).next())
         .filter(|url| !url.is_empty())
-        .or_else(|| first_url(&message));
+        .or_else(|| first_url(&message))
+        .or_else(|| input.scan.name_after("failed to receive file "));
     let words = without_paths(&message);
     let inner = Scan::new(&words);
     let (outcome, number) = outcome_of_attempts(&inner);
