@@ -7,49 +7,20 @@ use super::quantities::{read_sizes, read_times};
 use super::scan::{Scan, leading_word, without_paths};
 
 /// Attributes of jobs in the expressions of policies, in lower case, by what they measure.
+#[rustfmt::skip]
 const MEASURES: &[(Thing, &[&str])] = &[
-    (
-        Thing::Memory,
-        &[
-            "memoryusage",
-            "imagesize",
-            "residentsetsize",
-            "proportionalsetsize",
-        ],
-    ),
+    (Thing::Memory, &["memoryusage", "imagesize", "residentsetsize", "proportionalsetsize"]),
     (Thing::Disk, &["diskusage", "scratchdirfile"]),
     (Thing::Cpus, &["cpususage"]),
-    (
-        Thing::Starts,
-        &[
-            "numjobstarts",
-            "numshadowstarts",
-            "jobruncount",
-            "numshadowexceptions",
-            "numholds",
-            "numrestarts",
-            "numjobreconnects",
-        ],
-    ),
-    (
-        Thing::ProgramEnd,
-        &["exitcode", "exitsignal", "exitbysignal", "exitstatus"],
-    ),
-    (
-        Thing::Time,
-        &[
-            "remotewallclocktime",
-            "jobstartdate",
-            "jobcurrentstart",
-            "cumulativeslottime",
-            "activationduration",
-            "remoteusercpu",
-            "currenttime",
-            "time()",
-            "qdate",
-            "enteredcurrentstatus",
-        ],
-    ),
+    (Thing::Starts, &[
+        "numjobstarts", "numshadowstarts", "jobruncount", "numshadowexceptions", "numholds", "numrestarts",
+        "numjobreconnects",
+    ]),
+    (Thing::ProgramEnd, &["exitcode", "exitsignal", "exitbysignal", "exitstatus"]),
+    (Thing::Time, &[
+        "remotewallclocktime", "jobstartdate", "jobcurrentstart", "cumulativeslottime", "activationduration",
+        "remoteusercpu", "currenttime", "time()", "qdate", "enteredcurrentstatus",
+    ]),
     (Thing::Credential, &["x509userproxy"]),
 ];
 
@@ -104,122 +75,40 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
 
 /// Words for what a job uses, in lower case, of which each begins a word. The first thing that the text has
 /// counts.
+#[rustfmt::skip]
 const RESOURCES: &[(Thing, &[&str])] = &[
-    (
-        Thing::Memory,
-        &[
-            "memory",
-            "virtualmemory",
-            "pss",
-            "residentset",
-            "resident set",
-            "imagesize",
-            "image size",
-            "rss",
-            "vmem",
-            "ram ",
-            "oom",
-            "out-of-memory",
-        ],
-    ),
+    (Thing::Memory, &[
+        "memory", "virtualmemory", "pss", "residentset", "resident set", "imagesize", "image size", "rss",
+        "vmem", "ram ", "oom", "out-of-memory",
+    ]),
     (Thing::Disk, &["disk", "scratch", "local storage"]),
-    (
-        Thing::Time,
-        &[
-            "runtime",
-            "requestruntime",
-            "run time",
-            "run-time",
-            "maxruntime",
-            "maxtime",
-            "wall",
-            "remotewallclock",
-            "cput",
-            "cpu time",
-            "cputime",
-            "duration",
-            "lifetime",
-            "life time",
-            "execution time",
-            "time limit",
-            "timelimit",
-            "queue time",
-            "hold time",
-            "elapsed time",
-            "time exceeded",
-            "time_exceeded",
-            "timeout set by",
-        ],
-    ),
+    (Thing::Time, &[
+        "runtime", "requestruntime", "run time", "run-time", "maxruntime", "maxtime", "wall", "remotewallclock",
+        "cput", "cpu time", "cputime", "hours of cpu", "cpu hours", "exceeded time", "over time",
+        "time is over", "duration", "lifetime", "life time", "execution time", "time limit", "timelimit",
+        "queue time", "hold time", "elapsed time", "time exceeded", "time_exceeded", "timeout set by",
+    ]),
     (Thing::Cpus, &["cpu", "cores", "threads", "load average"]),
-    (
-        Thing::Starts,
-        &[
-            "restart",
-            "job starts",
-            "number of starts",
-            "numjobstarts",
-            "numshadow",
-            "shadow exception",
-            "jobruncount",
-            "run count",
-            "second start",
-            "start not allowed",
-            "started ",
-            "too many starts",
-            "attempt",
-            "evicted",
-        ],
-    ),
+    (Thing::Starts, &[
+        "restart", "job starts", "number of starts", "numjobstarts", "numshadow", "shadow exception",
+        "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
+        "attempt", "evicted",
+    ]),
 ];
 
 /// Words that set a use against a limit.
+#[rustfmt::skip]
 const OVER_WORDS: &[&str] = &[
-    "exceed",
-    "limit",
-    "over ",
-    "overuse",
-    "usage",
-    "used ",
-    "uses ",
-    "out-of-memory",
-    "out of memory",
-    "oom",
-    "too much",
-    "too many",
-    "too high",
-    "too long",
-    "above",
-    "beyond",
-    "larger than",
-    "greater than",
-    "more than",
-    "longer than",
-    "higher than",
-    "than request",
-    ">",
-    "max",
-    "reached",
-    "killed",
-    "terminated",
-    "to complete in",
-    "timeout set by",
-    "shadow exception",
-    "second ",
-    "twice",
-    "not allowed",
-    "times",
+    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "oom",
+    "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
+    "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
+    "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",
 ];
 
 /// Words of a use that is far below a request.
+#[rustfmt::skip]
 const UNDER_WORDS: &[&str] = &[
-    "wasting",
-    "wasted",
-    "less than",
-    "below",
-    "under-us",
-    "underus",
-    "too little",
+    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little",
 ];
 
 /// Returns what the words of a limit are about.
@@ -269,36 +158,18 @@ pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 /// Words of a request for resources, and not of their use.
+#[rustfmt::skip]
 const REQUEST_WORDS: &[&str] = &[
-    "request",
-    "requirement",
-    "asks for",
-    "asked for",
-    "requests",
+    "request", "requirement", "asks for", "asked for", "requests",
 ];
 
 /// Words of machines that do not meet a request.
+#[rustfmt::skip]
 const UNMET_WORDS: &[&str] = &[
-    "no machine",
-    "no slot",
-    "no resource",
-    "no matching machine",
-    "no matching slot",
-    "any machine",
-    "any slot",
-    "largest machine",
-    "largest slot",
-    "largest node",
-    "cannot be met",
-    "cannot be satisfied",
-    "can not be satisfied",
-    "never match",
-    "does not match",
-    "do not match",
-    "not matched",
-    "unmatched",
-    "never be matched",
-    "in the pool",
+    "no machine", "no slot", "no resource", "no matching machine", "no matching slot", "any machine",
+    "any slot", "largest machine", "largest slot", "largest node", "cannot be met", "cannot be satisfied",
+    "can not be satisfied", "never match", "does not match", "do not match", "not matched", "unmatched",
+    "never be matched", "in the pool",
 ];
 
 /// Reads that no machine meets what the job requests.
@@ -311,23 +182,11 @@ pub(super) fn read_request(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 /// Words with which a site asks for another request.
+#[rustfmt::skip]
 const DEMANDS: &[&str] = &[
-    "please set",
-    "please use",
-    "please specify",
-    "please request",
-    "please add",
-    "must specify",
-    "must set",
-    "must request",
-    "must use",
-    "must be set",
-    "must have",
-    "is required",
-    "are required",
-    "no valid",
-    "not specified",
-    "not set",
+    "please set", "please use", "please specify", "please request", "please add", "must specify", "must set",
+    "must request", "must use", "must be set", "must have", "is required", "are required", "no valid",
+    "not specified", "not set",
 ];
 
 /// Reads that a site takes no job without another setting or request.
@@ -436,16 +295,9 @@ fn is_policy(input: &ReasonInput<'_>) -> bool {
 }
 
 /// Words of a program that makes no progress.
+#[rustfmt::skip]
 const STANDSTILL_WORDS: &[&str] = &[
-    "stall",
-    "stuck",
-    "suspended",
-    "hang",
-    "hung",
-    "no progress",
-    "not progressing",
-    "idle cpu",
-    "cpu idle",
+    "stall", "stuck", "suspended", "hang", "hung", "no progress", "not progressing", "idle cpu", "cpu idle",
 ];
 
 /// Reads, in the words of a policy, that the program makes no progress.

@@ -37,61 +37,19 @@ struct Quantity {
 }
 
 /// Words before a number, in lower case, by the role that they give it. The last one before it counts.
+#[rustfmt::skip]
 const ROLE_WORDS: &[(Role, &[&str])] = &[
-    (
-        Role::Limit,
-        &[
-            "limit",
-            "max",
-            "allow",
-            "request",
-            "than",
-            "above",
-            "over ",
-            "exceed",
-            "only",
-            "allocated",
-            "reserved",
-            "quota",
-            "granted",
-            "beyond",
-            "minimum",
-            ">",
-        ],
-    ),
-    (
-        Role::Use,
-        &[
-            "usage",
-            "used",
-            "uses",
-            "using",
-            "measured",
-            "peak",
-            "this file",
-            "size",
-            "consum",
-            "running",
-            "ran for",
-            "rss",
-            "took",
-        ],
-    ),
-    (
-        Role::Other,
-        &[
-            "status",
-            "code",
-            "signal",
-            "errno",
-            "error",
-            "exit",
-            "version",
-            "attempt",
-            "pid ",
-            "for the last",
-        ],
-    ),
+    (Role::Limit, &[
+        "limit", "max", "allow", "request", "than", "above", "over ", "exceed", "only", "allocated", "reserved",
+        "quota", "granted", "beyond", "minimum", ">",
+    ]),
+    (Role::Use, &[
+        "usage", "used", "uses", "using", "measured", "peak", "this file", "size", "consum", "running",
+        "ran for", "rss", "took",
+    ]),
+    (Role::Other, &[
+        "status", "code", "signal", "errno", "error", "exit", "version", "attempt", "pid ", "for the last",
+    ]),
 ];
 
 /// Reads the limit and the use of memory or disk that `scan` states.

@@ -286,44 +286,20 @@ fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 /// Words of faults of the software that runs containers, and not of an image.
+#[rustfmt::skip]
 const CONTAINER_SOFTWARE: &[&str] = &[
-    "docker daemon",
-    "cpus are not available",
-    "container name",
-    "mount config",
-    "bind source",
-    "shim task",
-    "cgroup",
-    "unable to launch container",
-    "cannot start container",
-    "no space left",
-    "failed to create scratch",
-    "oci runtime",
-    "device information",
-    "nvidia",
-    "custom device",
-    "device driver",
-    "user namespace",
-    "while mounting",
-    "failed to mount",
-    "setuid",
+    "docker daemon", "cpus are not available", "container name", "mount config", "bind source", "shim task",
+    "cgroup", "unable to launch container", "cannot start container", "no space left",
+    "failed to create scratch", "oci runtime", "device information", "nvidia", "custom device", "device driver",
+    "user namespace", "while mounting", "failed to mount", "setuid",
 ];
 
 /// Words of faults of containers.
+#[rustfmt::skip]
 const CONTAINERS: &[&str] = &[
-    "pull image",
-    "oci runtime",
-    "response from daemon",
-    "running docker job",
-    "singularity test",
-    "apptainer test",
-    "container test",
-    "docker:",
-    "launch container",
-    "start container",
-    "image architecture",
-    "invalid reference format",
-    "docker daemon",
+    "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
+    "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
+    "invalid reference format", "docker daemon",
 ];
 
 /// Words of credentials by which images are pulled.

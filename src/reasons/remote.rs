@@ -9,63 +9,27 @@ use super::quantities::{read_sizes, read_times};
 use super::scan::{Scan, first_url, leading_word};
 
 /// Words of the parts of HTCondor that send jobs to other systems.
+#[rustfmt::skip]
 const REMOTE_WORDS: &[&str] = &[
-    "attempts to submit failed",
-    "submit attempts",
-    "submission command failed",
-    "submission script",
-    "batch queue",
-    "gahp",
-    "remote schedd",
-    "schedd ",
-    "globus",
-    "gram server",
-    "gridresource",
-    "stage-in failed",
-    "stage-out failed",
-    "arc job",
-    "arc_",
-    "nordugrid",
-    "lrms",
-    "session directory",
-    "instance",
-    "held remotely",
-    "job cancel did not succeed",
-    "blah",
-    "cream error",
-    "job submission",
-    "submitted jobs",
-    "max_jobs",
-    "sbatch",
-    "qsub",
+    "attempts to submit failed", "submit attempts", "submission command failed", "submission script",
+    "batch queue", "gahp", "remote schedd", "schedd ", "globus", "gram server", "gridresource",
+    "stage-in failed", "stage-out failed", "arc job", "arc_", "nordugrid", "lrms", "session directory",
+    "instance", "held remotely", "job cancel did not succeed", "blah", "cream", "job submission",
+    "submitted jobs", "max_jobs", "sbatch", "qsub",
 ];
 
 /// Words of the same that no policy of another kind has.
+#[rustfmt::skip]
 const SURE_WORDS: &[&str] = &[
-    "matching route",
-    "route in job_router",
-    "route job limit",
-    "job universe",
-    "gridmanager",
-    "vmgahp",
+    "matching route", "route in job_router", "route job limit", "job universe", "gridmanager", "vmgahp",
 ];
 
 /// Words of a request that the other system does not take from anybody.
+#[rustfmt::skip]
 const REQUEST_WORDS: &[&str] = &[
-    "account/partition",
-    "invalid account",
-    "invalid job universe",
-    "not of type",
-    "invalid qos",
-    "invalid partition",
-    "unknown queue",
-    "queue not found",
-    "invalid queue",
-    "parameter is invalid",
-    "node configuration",
-    "more processors requested",
-    "invalid feature",
-    "invalid constraint",
+    "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
+    "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
+    "node configuration", "more processors requested", "invalid feature", "invalid constraint",
     "vmgahp_err_jobclassad",
 ];
 

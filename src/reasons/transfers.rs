@@ -158,23 +158,15 @@ fn is_image(name: &str) -> bool {
 }
 
 /// Words of faults of a credential, in the message of a plug-in.
+#[rustfmt::skip]
 const CREDENTIAL_WORDS: &[&str] = &[
-    "token",
-    "credential",
-    "_condor_creds",
-    "signing url",
-    "access key",
-    "proxy certificate",
+    "token", "credential", "_condor_creds", "signing url", "access key", "proxy certificate",
 ];
 
 /// Words of a plug-in that ended without doing its work.
+#[rustfmt::skip]
 const PLUGIN_DIED: &[&str] = &[
-    "output file",
-    "exited unexpectedly",
-    "panic",
-    "valid response",
-    "no valid classads",
-    "is not operational",
+    "output file", "exited unexpectedly", "panic", "valid response", "no valid classads", "is not operational",
 ];
 
 /// Words of a plug-in that is not there, or not allowed.
