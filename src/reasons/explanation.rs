@@ -174,13 +174,13 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
     Some(words)
 }
 
-/// Returns the message after a colon, unless the expression in it is said already.
+/// Returns the message after a colon, unless it is said elsewhere: its expression, or all that was not understood.
 fn said_words(facts: &ReasonFacts) -> String {
-    match facts.message.as_str() {
-        "" => String::new(),
-        _ if facts.kind.operation == Operation::Evaluate => String::new(),
-        message => format!(": {message}"),
+    let is_said = facts.is_by_code || facts.kind.operation == Operation::Evaluate;
+    if is_said || facts.message.is_empty() {
+        return String::new();
     }
+    format!(": {}", facts.message)
 }
 
 /// Words with which programs hold jobs for people, who then said nothing themselves.

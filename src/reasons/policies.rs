@@ -138,7 +138,9 @@ pub(super) fn limited_thing(scan: &Scan<'_>) -> Option<Thing> {
 pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let thing = limited_thing(scan)?;
-    let is_wasted = scan.has_any(UNDER_WORDS);
+    // A site may ask to use less of what the job used too much of.
+    let is_over = scan.has_any(&["exceed", "above", "too much", "must"]);
+    let is_wasted = scan.has_any(UNDER_WORDS) && !is_over;
     let (limit, used) = match thing {
         Thing::Memory | Thing::Disk if !is_wasted => read_sizes(scan),
         Thing::Time => read_times(scan),
@@ -199,31 +201,22 @@ pub(super) fn read_demand(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     is_demand.then(|| ReasonFacts::of(Thing::Request, Operation::Submit, Outcome::Invalid))
 }
 
+/// Words of a device that does not work.
+#[rustfmt::skip]
+const LOST_WORDS: &[&str] = &[
+    "disappear", "lost", "fallen off", "not found", "no cuda", "no gpu", "missing", "unavailable",
+    "not available", "failed", "failure", "error", "broken", "unhealthy", "xid", "no such",
+];
+
 /// Reads that a GPU is lost, or lacks memory.
 pub(super) fn read_device(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     if !scan.has_word(&["gpu", "cuda", "nvidia", "/dev/nvidia"]) {
         return None;
     }
-    let is_memory = scan.has_any(&["memory", "oom"]) && scan.has_any(OVER_WORDS);
-    let is_lost = scan.has_any(&[
-        "disappear",
-        "lost",
-        "fallen off",
-        "not found",
-        "no cuda",
-        "no gpu",
-        "missing",
-        "unavailable",
-        "not available",
-        "failed",
-        "failure",
-        "error",
-        "broken",
-        "unhealthy",
-        "xid",
-        "no such",
-    ]);
+    let is_memory = scan.has_any(&["gpu mem", "gpu ram", "vram"])
+        || scan.has("cuda") && scan.has("out of memory");
+    let is_lost = scan.has_any(LOST_WORDS) && limited_thing(scan).is_none();
     let outcome = match (is_memory, is_lost) {
         (true, _) => Outcome::NoMemory,
         (_, true) => Outcome::Absent,
@@ -233,56 +226,45 @@ pub(super) fn read_device(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     Some(facts.on(Side::ExecutionPoint))
 }
 
+/// Words of a policy that releases what it holds.
+#[rustfmt::skip]
+const PROMISE_WORDS: &[&str] = &[
+    "checkpointed", "will resume", "will be resumed", "will retry", "will be retried", "will be released",
+    "will restart", "will be restarted", "auto-release", "automatically release",
+];
+
 /// Reads that a policy holds the job for a while only, and releases it itself.
 pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let is_promised = input.scan.has_any(&[
-        "checkpointed",
-        "will resume",
-        "will be resumed",
-        "will retry",
-        "will be retried",
-        "will be released",
-        "will restart",
-        "will be restarted",
-        "auto-release",
-        "automatically release",
-    ]);
+    let is_promised = input.scan.has_any(PROMISE_WORDS);
     (is_policy(input) && is_promised)
         .then(|| ReasonFacts::of(Thing::Checkpoint, Operation::Hold, Outcome::Intended))
 }
 
+/// Words of people who are at work.
+#[rustfmt::skip]
+const PEOPLE_WORDS: &[&str] = &[
+    "maintenance", "downtime", "outage", "draining", "is down", "are down", "held until", "held manually",
+    "manually held", "held by the admin", "held by operator", "on request of",
+];
+
 /// Reads that a site holds jobs until people are done.
 pub(super) fn read_people(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let is_of_people = input.scan.has_any(&[
-        "maintenance",
-        "downtime",
-        "outage",
-        "draining",
-        "is down",
-        "are down",
-        "held until",
-        "held manually",
-        "manually held",
-        "held by the admin",
-        "held by operator",
-        "on request of",
-    ]);
+    let is_of_people = input.scan.has_any(PEOPLE_WORDS);
     (is_policy(input) && is_of_people)
         .then(|| ReasonFacts::of(Thing::Decision, Operation::Hold, Outcome::Intended))
 }
+
+/// Words of an account that is refused.
+#[rustfmt::skip]
+const REFUSAL_WORDS: &[&str] = &[
+    "suspended", "disabled", "not authorized", "not allowed", "locked", "expired",
+];
 
 /// Reads that an account may not run jobs.
 pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_banned = scan.has_word(&["blocked", "banned"]);
-    let is_refused = scan.has_word(&[
-        "suspended",
-        "disabled",
-        "not authorized",
-        "not allowed",
-        "locked",
-        "expired",
-    ]);
+    let is_refused = scan.has_word(REFUSAL_WORDS);
     let is_account = scan.has_word(&["account ", "account:", "allocation"]);
     let is_met = is_banned && (is_account || scan.has("user")) || is_refused && is_account;
     let user = scan.after("user ").and_then(leading_word);
@@ -306,27 +288,19 @@ pub(super) fn read_standstill(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     stands.then(|| ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, Outcome::TimedOut))
 }
 
+/// Words of the end of a program.
+#[rustfmt::skip]
+const END_WORDS: &[&str] = &[
+    "on_exit_hold", "exit code", "exitcode", "exit status", "exited", "exit by signal", "non-zero", "nonzero",
+    "signal", "program failed", "job failed", "command failed", "payload", "segmentation fault",
+];
+
 /// Reads how the program ended, in the words of a policy or of a batch system.
 pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let number = read_number(scan);
     let number = number.filter(|number| matches!(number, Number::Exit(_) | Number::Signal(_)));
-    let is_said = scan.has_any(&[
-        "on_exit_hold",
-        "exit code",
-        "exitcode",
-        "exit status",
-        "exited",
-        "exit by signal",
-        "non-zero",
-        "nonzero",
-        "signal",
-        "program failed",
-        "job failed",
-        "command failed",
-        "payload",
-        "segmentation fault",
-    ]);
+    let is_said = scan.has_any(END_WORDS);
     let is_ended = is_policy(input) && (number.is_some() || is_said)
         || scan.has("payload") && number.is_some();
     let outcome = match number {
