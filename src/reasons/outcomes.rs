@@ -4,7 +4,7 @@ use super::facts::{Number, Outcome};
 use super::scan::{Scan, leading_number};
 
 /// Words of outcomes, in lower case; the first that the text has counts. Words of faults that pass come
-/// before those of faults that stay, because the former explain the latter.
+/// before faults that stay, because the former explain the latter.
 #[rustfmt::skip]
 const WORDS: &[(Outcome, &[&str])] = &[
     (Outcome::Unresolved, &[

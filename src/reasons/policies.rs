@@ -73,7 +73,7 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
     things
 }
 
-/// Words for what a job uses, in lower case, of which each begins a word. The first thing that the text has
+/// Words for what a job uses, in lower case: each begins a word. The first thing that the text has
 /// counts.
 #[rustfmt::skip]
 const RESOURCES: &[(Thing, &[&str])] = &[

@@ -91,7 +91,7 @@ pub(super) fn read_times(scan: &Scan<'_>) -> (Option<Amount>, Option<Amount>) {
     (limit.map(amount), used.map(amount))
 }
 
-/// Returns the limit and the use. A number with a unit, of which no word says what it is, is the one that is not said.
+/// Returns the limit and the use. A number with a unit whose role is unsaid takes the role that no other number has.
 fn limit_and_use(all: &[Quantity]) -> (Option<Quantity>, Option<Quantity>) {
     let first = |role: Role| all.iter().find(|one| one.role == role).copied();
     let unsaid = all
@@ -159,7 +159,7 @@ fn number_value(number: &str) -> Option<(f64, Option<Unit>)> {
     Some((seconds, Some(Unit::Time(1.0))))
 }
 
-/// Units by the letters that they begin with; those of one letter stand alone.
+/// Units by the letters that they begin with; a unit of one letter stands alone.
 const UNITS: &[(&[&str], Unit)] = &[
     (&["%", "percent"], Unit::Percent),
     (&["megabyte", "mb", "mib", "m"], Unit::Size(1.0)),

@@ -88,7 +88,7 @@ pub fn rule_for(kind: ReasonKind) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.fits(&kind))
 }
 
-/// Attributes that the words of a reason about a thing point to, before those of its rule. No words: any.
+/// Attributes that the words of a reason about a thing point to, before the attributes of its rule. No words: any.
 const ATTRIBUTES: &[(Thing, &str, &str)] = &[
     (Thing::Time, "execute duration", "AllowedExecuteDuration"),
     (Thing::Time, "job duration", "AllowedJobDuration"),
