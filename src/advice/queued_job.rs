@@ -70,7 +70,7 @@ impl QueuedJob {
             owner: words("Owner").map(|owner| common.texts.share(&owner)),
             hold_code,
             hold_subcode,
-            stated: read_reason(reason, Some((hold_code, hold_subcode))).kind(),
+            stated: read_reason(reason, Some((hold_code, hold_subcode))).kind,
             reason: words("HoldReason").map(|reason| common.texts.share_numbered(&reason)),
             since_s: moment_s("EnteredCurrentStatus"),
             submitted_s: moment_s("QDate"),

@@ -128,14 +128,14 @@ fn keeps_answer(advice: &JobAdvice, action: HoldAction) -> bool {
 
 /// Returns true if the job took longer than its site allows. The codes 46 and 47 are of limits that the job has set.
 fn is_limit_of_site(facts: &ReasonFacts, hold_code: i32) -> bool {
-    facts.thing == Thing::Time && !matches!(hold_code, 46 | 47)
+    facts.kind.thing == Thing::Time && !matches!(hold_code, 46 | 47)
 }
 
 impl ReadReason {
     /// Returns the cause of which one job is tried.
     fn cause(&self, advice: &JobAdvice) -> TriedCause {
         let codes = (advice.hold_code, advice.hold_subcode);
-        let ReasonFacts { thing, outcome, .. } = self.facts;
+        let ReasonKind { thing, outcome, .. } = self.facts.kind;
         (advice.ap.clone(), advice.cluster, codes, thing, outcome)
     }
 
@@ -163,7 +163,7 @@ impl ReadReason {
                 let command = remedy_command(remedy, &held, advice.raise);
                 (command, release.filter(|_| is_mended))
             }
-            _ if self.facts.thing == Thing::Spool => (None, None),
+            _ if self.facts.kind.thing == Thing::Spool => (None, None),
             _ => (None, release),
         };
         if action != HoldAction::Probe {
@@ -215,7 +215,7 @@ impl ReadReason {
     /// Returns the request that the job should have: above the limit and the use that the reason names,
     /// and that are known otherwise.
     fn raised(&self, advice: &JobAdvice) -> Option<RaisedRequest> {
-        if self.facts.outcome != Outcome::Exceeded {
+        if self.facts.kind.outcome != Outcome::Exceeded {
             return None;
         }
         let stated = |amount: Option<htcondor_holdreasons::Amount>| {
@@ -228,7 +228,7 @@ impl ReadReason {
             .as_ref()
             .and_then(|queue| queue.request_memory.as_ref());
         let requested = of_queue.map(|request| request.parse::<u64>().ok());
-        let (raised, known) = match self.facts.thing {
+        let (raised, known) = match self.facts.kind.thing {
             // An expression may refer to itself.
             Thing::Memory if requested == Some(None) => return None,
             Thing::Memory => {
@@ -273,7 +273,7 @@ mod tests {
             hold_code: code,
             hold_subcode: subcode,
             reason: Some(reason.into()),
-            stated: read_reason(reason, Some((code, subcode))).kind(),
+            stated: read_reason(reason, Some((code, subcode))).kind,
             is_known_from_elsewhere: true,
             like_cases: None,
             queue: None,

@@ -45,7 +45,7 @@ struct Answer {
     action: HoldAction,
     fault: Option<Party>,
     mend: String,
-    attributes: &'static [&'static str],
+    attributes: Vec<&'static str>,
     look: Option<String>,
 }
 
@@ -91,7 +91,7 @@ fn explained(listed: Vec<ListedReason>, given: Option<(i32, i32)>) -> Vec<Explai
     {
         let codes = codes.or(given);
         let facts = read_reason(&reason, codes);
-        let key = (codes, facts.kind(), facts.name.clone());
+        let key = (codes, facts.kind, facts.name.clone());
         let place = *places.entry(key).or_insert_with(|| {
             all.push(ExplainedReason {
                 jobs: 0,
@@ -155,7 +155,7 @@ fn paragraph(reason: &ExplainedReason) -> String {
 
 /// Formats the meaning, the advice with the party at fault, and the checks that a look can make.
 fn three_lines(answer: &Answer) -> String {
-    let attributes = match answer.attributes {
+    let attributes = match &answer.attributes[..] {
         [] => String::new(),
         names => format!("; attributes: {}", names.join(", ")),
     };

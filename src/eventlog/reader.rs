@@ -988,7 +988,7 @@ mod tests {
                 facts: match number {
                     12 => EventFacts::from_hold(HoldFacts {
                         reason: name_hash(b"some reason"),
-                        kind: read_reason("some reason", Some((value.abs(), value))).kind(),
+                        kind: read_reason("some reason", Some((value.abs(), value))).kind,
                         ..HoldFacts::default()
                     }),
                     1 => EventFacts::from_execution(ExecutionHost { host: name_hash(b"10.0.0.1"), slot: 0 }),

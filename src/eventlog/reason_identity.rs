@@ -44,7 +44,7 @@ fn reason_kind(reason: &[u8], codes: (i32, i32)) -> ReasonKind {
     if reason.trim_ascii().is_empty() {
         return ReasonKind::default();
     }
-    read_reason(&String::from_utf8_lossy(reason), Some(codes)).kind()
+    read_reason(&String::from_utf8_lossy(reason), Some(codes)).kind
 }
 
 /// The file that a hold reason names.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
-use super::rules::{Action, Party, Rule, rule_for};
+use super::outcomes::signal_meaning;
+use super::rules::{Action, Party, Rule, attributes_for, rule_for};
 use super::scan::path_in_sandbox;
 
 /// The meaning of a reason, and the advice on it.
@@ -18,24 +19,40 @@ pub struct Explanation {
     /// The repair.
     pub mend: Option<String>,
     /// The attributes of the job that may have the wrong value, the likeliest first.
-    pub attributes: &'static [&'static str],
+    pub attributes: Vec<&'static str>,
     /// The checks that a look can make.
     pub look: Option<String>,
 }
 
 /// Explains `facts`.
 pub fn explain(facts: &ReasonFacts) -> Explanation {
-    let rule = rule_for(facts.kind());
+    let rule = rule_for(facts.kind);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
+    let mend = rule.map(|rule| filled(rule.mend));
+    let fault = rule.map(|rule| rule.fault);
     Explanation {
-        meaning: meaning(facts),
+        meaning: meaning(facts) + &unsaid_names(facts, fault, mend.as_deref().unwrap_or_default()),
         action: rule.map(|rule| rule.action),
-        fault: rule.map(|rule| rule.fault),
-        mend: rule.map(|rule| filled(rule.mend)),
-        attributes: rule.map_or(&[], |rule| rule.attribute),
+        fault,
+        mend,
+        attributes: rule.map_or_else(Vec::new, |rule| attributes_for(rule, facts)),
         look: rule.and_then(look),
     }
+}
+
+/// Returns, in brackets, the name and the machine at fault that neither the meaning nor `mend` has.
+fn unsaid_names(facts: &ReasonFacts, fault: Option<Party>, mend: &str) -> String {
+    let meaning = meaning(facts);
+    let is_said = |name: &&str| meaning.contains(name) || mend.contains(name);
+    let of_machine = matches!(fault, Some(Party::Machine | Party::UserOrMachine));
+    let machine = facts.machine.as_deref().filter(|_| of_machine);
+    let names = [shown_name(facts), machine].into_iter().flatten();
+    let unsaid: Vec<&str> = names.filter(|name| !is_said(name)).collect();
+    if unsaid.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", unsaid.join(", "))
 }
 
 /// Words before a name that say enough without it.
@@ -66,7 +83,7 @@ fn fill(words: &str, facts: &ReasonFacts) -> String {
 /// Returns the name that the reason gives; of a file in a sandbox, only its path there.
 fn shown_name(facts: &ReasonFacts) -> Option<&str> {
     let name = facts.name.as_deref()?;
-    Some(match facts.thing {
+    Some(match facts.kind.thing {
         Thing::SandboxFile | Thing::Program => path_in_sandbox(name),
         _ => name,
     })
@@ -94,33 +111,35 @@ fn meaning(facts: &ReasonFacts) -> String {
 
 /// States a limit that was passed, with its numbers.
 fn limit_words(facts: &ReasonFacts) -> Option<String> {
-    let what = match facts.thing {
+    let what = match facts.kind.thing {
         Thing::Memory => "memory",
         Thing::Disk => "disk",
         Thing::Cpus => "CPU time",
         Thing::Time => "time",
         Thing::Starts => "starts",
+        Thing::Resource => "of a resource",
         Thing::TransferSize => "data in its transfers",
-        Thing::ProgramEnd if facts.outcome == Outcome::TimedOut => {
+        Thing::ProgramEnd if facts.kind.outcome == Outcome::TimedOut => {
             let words = "the program makes no progress, and a policy holds the job for it";
             return Some(with_message(words, &facts.message));
         }
         Thing::ProgramEnd => {
-            let how = facts.number.map_or(String::new(), |number| {
-                format!(": {}", number_words(number))
-            });
+            let said = said_words(facts);
+            let how = facts
+                .number
+                .map_or(said, |number| format!(": {}", number_words(number)));
             return Some(format!(
                 "the program failed, and a policy holds the job for it{how}"
             ));
         }
-        Thing::Expression if facts.outcome == Outcome::Exceeded => {
+        Thing::Expression if facts.kind.outcome == Outcome::Exceeded => {
             let expression = facts.name.as_deref().unwrap_or(&facts.message);
             let words = "a policy holds the job, because this became true";
             return Some(with_message(words, expression));
         }
         _ => return None,
     };
-    let mut words = if facts.outcome == Outcome::Wasted {
+    let mut words = if facts.kind.outcome == Outcome::Wasted {
         format!("the job uses far less {what} than it requested or than is expected")
     } else {
         format!("the job used more {what} than it may")
@@ -132,25 +151,56 @@ fn limit_words(facts: &ReasonFacts) -> Option<String> {
         .collect();
     if !amounts.is_empty() {
         words.push_str(&format!(" ({})", amounts.join(", ")));
+    } else if matches!(
+        facts.kind.thing,
+        Thing::Time | Thing::Starts | Thing::Resource
+    ) || facts.kind.outcome == Outcome::Wasted
+    {
+        words.push_str(&said_words(facts));
+    }
+    if let Some(number @ (Number::Signal(_) | Number::Exit(_))) = facts.number {
+        words.push_str(&format!("; {}", number_words(number)));
     }
     if let Some(expression) = facts
         .name
         .as_ref()
-        .filter(|_| facts.operation == Operation::Evaluate)
+        .filter(|_| facts.kind.operation == Operation::Evaluate)
     {
         words.push_str(&format!(", as a policy states: {expression}"));
     }
     Some(words)
 }
 
+/// Returns the message after a colon, unless it is said elsewhere: its expression, or all that was not understood.
+fn said_words(facts: &ReasonFacts) -> String {
+    let is_said = facts.is_by_code || facts.kind.operation == Operation::Evaluate;
+    if is_said || facts.message.is_empty() {
+        return String::new();
+    }
+    format!(": {}", facts.message)
+}
+
+/// Words with which programs hold jobs for people, who then said nothing themselves.
+const NO_MESSAGE: [&str; 3] = ["via condor_hold", "Python-initiated", "submitted on hold"];
+
+/// Returns the words of the person who holds a job, after a colon.
+fn words_of_person(facts: &ReasonFacts) -> String {
+    let words = facts.message.split("(by user ").next().unwrap_or_default();
+    let words = words.trim_end_matches([' ', ':', '.']);
+    if words.is_empty() || NO_MESSAGE.iter().any(|begin| words.starts_with(begin)) {
+        return String::new();
+    }
+    format!(": {words}")
+}
+
 fn purpose_words(facts: &ReasonFacts) -> Option<String> {
-    match (facts.thing, facts.outcome) {
+    match (facts.kind.thing, facts.kind.outcome) {
         (Thing::Spool, _) => {
             Some("its input files are still being sent to the access point".to_owned())
         }
         (_, Outcome::Intended) => Some(match &facts.name {
-            Some(user) => format!("{user} holds the job on purpose"),
-            None => "the job is held on purpose".to_owned(),
+            Some(user) => format!("{user} holds the job on purpose{}", words_of_person(facts)),
+            None => format!("the job is held on purpose{}", words_of_person(facts)),
         }),
         _ => None,
     }
@@ -158,14 +208,26 @@ fn purpose_words(facts: &ReasonFacts) -> Option<String> {
 
 /// States that a script or a part of HTCondor failed, which says more itself.
 fn failure_words(facts: &ReasonFacts) -> Option<String> {
-    let what = match facts.thing {
+    let what = match facts.kind.thing {
         Thing::Hook => "a script of the site failed",
         Thing::Script => "a script of the job failed",
         Thing::Checkpoint => "the checkpoint failed",
         Thing::OwnSoftware => "HTCondor itself failed",
+        Thing::RemoteSystem if facts.kind.operation == Operation::Cancel => {
+            "another system did not cancel the job"
+        }
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
+        Thing::Request if facts.kind.outcome == Outcome::Invalid => {
+            "the site does not take the job as it is set"
+        }
+        Thing::Request => "no machine meets what the job requests",
+        Thing::Device if facts.kind.outcome == Outcome::NoMemory => {
+            "the GPU has less memory than the job uses"
+        }
+        Thing::Device => "a GPU or another device of the machine is missing or fails",
+        Thing::Account if !facts.message.is_empty() => "the account cannot be used",
         Thing::Schedule => "the start times cannot be met",
-        Thing::Unknown if facts.outcome == Outcome::Unknown => {
+        Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
             return Some(match message.as_str() {
                 "" | "Reason unspecified" => "the reason says nothing".to_owned(),
@@ -197,12 +259,12 @@ fn amount_words(amount: Amount) -> String {
 /// Names who could not do it.
 fn actor(facts: &ReasonFacts) -> String {
     let machine = facts.machine.as_deref();
-    match facts.side {
+    match facts.kind.side {
         Side::AccessPoint => "the access point".to_owned(),
         Side::ExecutionPoint => machine.map_or("the machine".to_owned(), |slot| {
             format!("the machine {slot}")
         }),
-        Side::Server if facts.thing == Thing::Object => "the transfer plug-in".to_owned(),
+        Side::Server if facts.kind.thing == Thing::Object => "the transfer plug-in".to_owned(),
         Side::Server => "the other system".to_owned(),
         Side::Unknown => "HTCondor".to_owned(),
     }
@@ -210,15 +272,15 @@ fn actor(facts: &ReasonFacts) -> String {
 
 /// Names what could not be done, and with what.
 fn task_words(facts: &ReasonFacts) -> String {
-    let thing = match facts.operation {
+    let thing = match facts.kind.operation {
         Operation::CreateDirectory => "the directory",
-        _ => thing_words(facts.thing),
+        _ => thing_words(facts.kind.thing),
     };
     let named = match shown_name(facts) {
         Some(name) => format!("{thing} {name}"),
-        None => thing.to_owned(),
+        None => thing.trim_end_matches(" at").to_owned(),
     };
-    let verb = match (facts.operation, facts.direction) {
+    let verb = match (facts.kind.operation, facts.direction) {
         (Operation::Read, _) => "read",
         (Operation::Write, _) => "write",
         (Operation::CreateDirectory, _) => "create",
@@ -257,12 +319,15 @@ fn thing_words(thing: Thing) -> &'static str {
         Thing::Schedule => "the start times",
         Thing::Account => "the user's account",
         Thing::RemoteSystem | Thing::RemoteRequest => "another system",
+        Thing::Device => "a device of the machine",
         Thing::OwnSoftware => "HTCondor's own software",
         Thing::Memory
         | Thing::Disk
         | Thing::Cpus
         | Thing::Time
         | Thing::Starts
+        | Thing::Request
+        | Thing::Resource
         | Thing::TransferSize => "a resource",
         Thing::ProgramEnd | Thing::Expression => "a policy's expression",
         Thing::Decision | Thing::Spool => "the job",
@@ -271,10 +336,10 @@ fn thing_words(thing: Thing) -> &'static str {
 
 /// States how it ended: by the message itself where it is short.
 fn outcome_words(facts: &ReasonFacts) -> Option<String> {
-    let words = match facts.outcome {
+    let words = match facts.kind.outcome {
         Outcome::Absent
             if matches!(
-                facts.operation,
+                facts.kind.operation,
                 Operation::Write | Operation::CreateDirectory
             ) =>
         {
@@ -316,7 +381,22 @@ fn number_words(number: Number) -> String {
     match number {
         Number::Errno(errno) => format!("errno {errno}"),
         Number::Http(status) => format!("HTTP {status}"),
-        Number::Signal(signal) => format!("signal {signal}"),
+        Number::Signal(signal) => signal_words(signal),
+        Number::Exit(126) => "exit code 126: a command is not executable".to_owned(),
+        Number::Exit(127) => "exit code 127: a command is not found".to_owned(),
+        // A shell adds 128 to the signal that ended its command.
+        Number::Exit(exit @ 129..=192) if signal_meaning(exit - 128).is_some() => {
+            format!("exit code {exit}: {}", signal_words(exit - 128))
+        }
         Number::Exit(exit) => format!("exit code {exit}"),
+    }
+}
+
+fn signal_words(signal: i32) -> String {
+    match signal_meaning(signal) {
+        Some((name, meaning)) => {
+            format!("signal {signal} ({}: {meaning})", name.to_ascii_uppercase())
+        }
+        None => format!("signal {signal}"),
     }
 }

@@ -144,6 +144,12 @@ stored_enum! {
         RemoteRequest,
         /// HTCondor's own software.
         OwnSoftware,
+        /// A device of the machine, such as a GPU.
+        Device,
+        /// The job's request for resources.
+        Request,
+        /// A resource that the reason does not name.
+        Resource,
     }
 }
 
@@ -170,6 +176,7 @@ stored_enum! {
         /// Using more or less of something than is allowed.
         Use,
         Hold,
+        Cancel,
     }
 }
 
@@ -289,7 +296,7 @@ impl Amount {
 
 /// The statements of a hold reason without names and numbers: the part that rules are for, and that a store
 /// keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct ReasonKind {
     /// The speaker of the reason.
     pub speaker: Speaker,
@@ -349,18 +356,11 @@ impl ReasonKind {
 /// The statements of a hold reason. A part that was not understood is `Unknown` or absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReasonFacts {
-    /// The speaker of the reason.
-    pub speaker: Speaker,
+    /// The facts without names and numbers.
+    #[serde(flatten)]
+    pub kind: ReasonKind,
     /// The direction of the transfer that failed.
     pub direction: Option<Direction>,
-    /// The side on which it failed.
-    pub side: Side,
-    /// The thing that failed.
-    pub thing: Thing,
-    /// The operation that failed.
-    pub operation: Operation,
-    /// The outcome.
-    pub outcome: Outcome,
     /// The number with which it ended.
     pub number: Option<Number>,
     /// The path, address, image, host or person that the reason names.
@@ -378,33 +378,46 @@ pub struct ReasonFacts {
 }
 
 impl ReasonFacts {
-    /// Returns the facts without names and numbers.
-    pub fn kind(&self) -> ReasonKind {
+    /// Returns facts about an operation on `thing`, and how it ended.
+    pub(super) fn of(thing: Thing, operation: Operation, outcome: Outcome) -> ReasonFacts {
         ReasonKind {
-            speaker: self.speaker,
-            side: self.side,
-            thing: self.thing,
-            operation: self.operation,
-            outcome: self.outcome,
+            thing,
+            operation,
+            outcome,
+            ..ReasonKind::default()
         }
+        .into()
+    }
+
+    /// Sets the side on which it failed.
+    pub(super) fn on(mut self, side: Side) -> ReasonFacts {
+        self.kind.side = side;
+        self
+    }
+
+    /// Sets who speaks.
+    pub(super) fn said_by(mut self, speaker: Speaker) -> ReasonFacts {
+        self.kind.speaker = speaker;
+        self
+    }
+
+    /// Sets the number with which it ended.
+    pub(super) fn numbered(mut self, number: Option<Number>) -> ReasonFacts {
+        self.number = number;
+        self
+    }
+
+    /// Sets what the reason names.
+    pub(super) fn named(mut self, name: Option<&str>) -> ReasonFacts {
+        self.name = name.map(str::to_owned);
+        self
     }
 }
 
 impl From<ReasonKind> for ReasonFacts {
     fn from(kind: ReasonKind) -> ReasonFacts {
-        let ReasonKind {
-            speaker,
-            side,
-            thing,
-            operation,
-            outcome,
-        } = kind;
         ReasonFacts {
-            speaker,
-            side,
-            thing,
-            operation,
-            outcome,
+            kind,
             ..ReasonFacts::default()
         }
     }

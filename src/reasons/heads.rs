@@ -22,10 +22,11 @@ pub(super) fn read_head(text: &str) -> Head<'_> {
     };
     loop {
         head.rest = head.rest.trim_start_matches([' ', '|', ':']);
-        let is_read = read_slot(&mut head)
+        let is_read = read_preface(&mut head)
+            || read_slot(&mut head)
             || read_transfer_head(&mut head)
             || read_word(&mut head, "Failed to transfer files: ", Speaker::Starter)
-            || read_word(&mut head, "Pelican Client Error: ", Speaker::Plugin);
+            || read_word(&mut head, "Pelican Client Error", Speaker::Plugin);
         if !is_read {
             return head;
         }
@@ -33,12 +34,33 @@ pub(super) fn read_head(text: &str) -> Head<'_> {
 }
 
 fn read_word(head: &mut Head<'_>, words: &str, speaker: Speaker) -> bool {
-    let Some(rest) = head.rest.strip_prefix(words) else {
+    let begin = head.rest.get(..words.len());
+    if !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(words)) {
         return false;
-    };
-    head.rest = rest;
+    }
+    head.rest = &head.rest[words.len()..];
     head.speaker = speaker;
     true
+}
+
+/// Longest preface, in bytes.
+const MAX_PREFACE: usize = 60;
+
+/// Reads words of other programs around a copied reason: `ClusterId 7 with HoldReason: `.
+fn read_preface(head: &mut Head<'_>) -> bool {
+    let end = ["Reason: ", "reason: ", "Reason = "]
+        .iter()
+        .filter_map(|words| Some(head.rest.find(words)? + words.len()))
+        .min();
+    let Some(end) = end.filter(|end| *end <= MAX_PREFACE) else {
+        return false;
+    };
+    let preface = head.rest[..end].to_ascii_lowercase();
+    let is_preface = preface.contains("hold") || preface.contains("held");
+    if is_preface {
+        head.rest = &head.rest[end..];
+    }
+    is_preface
 }
 
 /// Reads `Error from SLOT: `, which a starter's message begins with.
@@ -46,14 +68,21 @@ fn read_slot<'a>(head: &mut Head<'a>) -> bool {
     let found = head
         .rest
         .strip_prefix("Error from ")
-        .and_then(|rest| rest.split_once(": "))
+        .map(|rest| rest.strip_prefix("starter on ").unwrap_or(rest))
+        .and_then(|rest| rest.split_once(':'))
         .filter(|(slot, _)| !slot.contains(' '));
     let Some((slot, rest)) = found else {
         return false;
     };
     head.rest = rest;
+    if slot == "shadow" {
+        head.speaker = Speaker::Shadow;
+        return true;
+    }
     head.speaker = Speaker::Starter;
-    head.machine = head.machine.or(Some(slot));
+    if !matches!(slot, "slot" | "starter") {
+        head.machine = head.machine.or(Some(slot));
+    }
     if head.side == Side::Unknown {
         head.side = Side::ExecutionPoint;
     }
@@ -193,9 +222,10 @@ pub(super) fn innermost(text: &str) -> String {
         .filter_map(|begin| Some((kept.rfind(begin)?, begin.len())))
         .max();
     let message = last.map_or(kept, |(at, length)| &kept[at + length..]);
+    let message = message.trim_start_matches("Error: ");
     let message = message
-        .trim_start_matches("Error: ")
-        .trim_start_matches("Pelican Client Error: ");
+        .strip_prefix("Pelican Client Error: ")
+        .unwrap_or(message);
     let message = message.split(" ( URL file =").next().unwrap_or_default();
     message.trim_matches([' ', '|', ':']).to_owned()
 }

@@ -19,6 +19,10 @@ impl ReasonInput<'_> {
         match (self.head.speaker, self.code) {
             (_, Some(3)) => Speaker::JobPolicy,
             (_, Some(21 | 26)) => Speaker::SitePolicy,
+            (Speaker::Unknown, _) if self.scan.has("system_periodic_hold") => Speaker::SitePolicy,
+            (Speaker::Unknown, None) if self.scan.has_any(&["periodic_hold", "on_exit_hold"]) => {
+                Speaker::JobPolicy
+            }
             (Speaker::Unknown, Some(0)) => Speaker::Gridmanager,
             (speaker, _) => speaker,
         }

@@ -16,6 +16,7 @@ mod outcomes;
 mod policies;
 mod quantities;
 mod reader;
+mod remote;
 pub mod rules;
 mod scan;
 mod transfers;

@@ -4,235 +4,82 @@ use super::facts::{Number, Outcome};
 use super::scan::{Scan, leading_number};
 
 /// Words of outcomes, in lower case; the first that the text has counts. Words of faults that pass come
-/// before those of faults that stay, because the former explain the latter.
+/// before faults that stay, because the former explain the latter.
+#[rustfmt::skip]
 const WORDS: &[(Outcome, &[&str])] = &[
-    (
-        Outcome::Unresolved,
-        &[
-            "could not resolve",
-            "no such host",
-            "name or service not known",
-            "name resolution",
-            "unknown host",
-            "nodename nor servname",
-            "host not found",
-        ],
-    ),
-    (
-        Outcome::Busy,
-        &[
-            "toomanyrequests",
-            "too many requests",
-            "throttled",
-            "rate limit",
-            "temporarily unable",
-            "resource temporarily unavailable",
-            "try again",
-            "device or resource busy",
-            "text file busy",
-            "too many open files",
-        ],
-    ),
-    (
-        Outcome::TimedOut,
-        &[
-            "timed out",
-            "timeout",
-            "time out",
-            "deadline exceeded",
-            "no progress",
-            "lack of progress",
-            "too slow",
-        ],
-    ),
-    (
-        Outcome::MountLost,
-        &[
-            "stale file handle",
-            "stale nfs",
-            "transport endpoint",
-            "input/output error",
-            "remote i/o error",
-            "failed to retrieve path",
-            "host is down",
-        ],
-    ),
-    (
-        Outcome::BadCertificate,
-        &[
-            "ssl certificate",
-            "x509:",
-            "failed to verify certificate",
-            "certificate verify",
-            "tls handshake",
-            "ssl connect",
-        ],
-    ),
-    (
-        Outcome::Disconnected,
-        &[
-            "connection refused",
-            "connection reset",
-            "unreachable",
-            "no route to host",
-            "failed to connect",
-            "couldn't connect",
-            "could not connect",
-            "cannot connect",
-            "connection setup",
-            "broken pipe",
-            "unexpected eof",
-            ": eof",
-            "empty reply",
-            "recv failure",
-            "send failure",
-            "not closed cleanly",
-            "transfer closed with",
-            "connection closed",
-            "disconnected",
-            "connection to the server failed",
-            "error connecting",
-        ],
-    ),
-    (
-        Outcome::Unavailable,
-        &[
-            "unavailable",
-            "internal server error",
-            "bad gateway",
-            "insufficientinstancecapacity",
-            "unresponsive",
-            "redirects followed",
-        ],
-    ),
-    (
-        Outcome::Corrupt,
-        &[
-            "checksum mismatch",
-            "does not match expected size",
-            "size mismatch",
-            "checksum does not match",
-            "corrupt",
-        ],
-    ),
-    (
-        Outcome::Quota,
-        &["quota exceeded", "disk quota", "over quota"],
-    ),
-    (
-        Outcome::Full,
-        &[
-            "no space left",
-            "disk full",
-            "out of space",
-            "insufficient storage",
-        ],
-    ),
+    (Outcome::Unresolved, &[
+        "could not resolve", "no such host", "name or service not known", "name resolution", "unknown host",
+        "nodename nor servname", "host not found", "cannot resolve", "unresolvable",
+    ]),
+    (Outcome::Busy, &[
+        "toomanyrequests", "too many requests", "throttled", "rate limit", "temporarily unable",
+        "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
+        "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
+        "too many jobs", "queue is full", "submit limit", "job limit", "would exceed",
+    ]),
+    (Outcome::TimedOut, &[
+        "timed out", "timeout", "time out", "deadline exceeded", "no progress", "lack of progress", "too slow",
+        "operation expired",
+    ]),
+    (Outcome::MountLost, &[
+        "stale file handle", "stale nfs", "transport endpoint", "input/output error", "remote i/o error",
+        "failed to retrieve path", "host is down",
+    ]),
+    (Outcome::BadCertificate, &[
+        "ssl certificate", "x509:", "failed to verify certificate", "certificate verify", "tls handshake",
+        "ssl connect",
+    ]),
+    (Outcome::Disconnected, &[
+        "connection refused", "connection reset", "unreachable", "no route to host", "failed to connect",
+        "couldn't connect", "could not connect", "cannot connect", "connection setup", "broken pipe",
+        "unexpected eof", ": eof", "empty reply", "recv failure", "send failure", "not closed cleanly",
+        "transfer closed with", "connection closed", "disconnected", "connection to the server failed",
+        "error connecting", "communication error", "connecting to the job manager failed", "network problems",
+        "data transfer to the server failed", "lost connection", "connection lost",
+    ]),
+    (Outcome::Unavailable, &[
+        "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
+        "redirects followed", "submission is not allowed", "submission disabled", "not accepting",
+        "does not accept", "is draining", "queue is closed", "shutting down", "not alive", "node fail",
+        "unreachable node",
+    ]),
+    (Outcome::Corrupt, &[
+        "checksum mismatch", "does not match expected size", "size mismatch", "checksum does not match",
+        "corrupt",
+    ]),
+    (Outcome::Quota, &["quota exceeded", "disk quota", "over quota", "exceeds quota", "exceeded quota"]),
+    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage"]),
     (Outcome::ReadOnly, &["read-only file system"]),
-    (
-        Outcome::Exists,
-        &[
-            "already exists",
-            "file exists",
-            "already in use",
-            "conflict",
-        ],
-    ),
-    (
-        Outcome::Denied,
-        &[
-            "permission denied",
-            "access denied",
-            "access is denied",
-            "access to the resource is denied",
-            "unauthorized",
-            "forbidden",
-            "not permitted",
-            "not authorized",
-            "not allowed",
-            "failed to authenticate",
-            "authentication failed",
-            "authorization failed",
-            "pull access denied",
-            "not readable",
-            "refuses",
-        ],
-    ),
-    (
-        Outcome::Expired,
-        &["expired", "about to expire", "no longer valid"],
-    ),
-    (
-        Outcome::WrongKind,
-        &[
-            "is a directory",
-            "not a directory",
-            "levels of symbolic",
-            "symlinks to directories",
-            "is a collection",
-            "file name too long",
-            "filename too long",
-        ],
-    ),
-    (
-        Outcome::WrongFormat,
-        &[
-            "exec format error",
-            "not compatible with this machine",
-            "no matching manifest",
-            "image format not recognized",
-            "bad interpreter",
-        ],
-    ),
-    (
-        Outcome::TooLarge,
-        &["argument list too long", "too large", "bytes exceeded"],
-    ),
-    (
-        Outcome::NoMemory,
-        &[
-            "cannot allocate memory",
-            "out of memory",
-            "out-of-memory",
-            "oom killed",
-        ],
-    ),
-    (
-        Outcome::Absent,
-        &[
-            "no such file",
-            "not found",
-            "does not exist",
-            "no namespace found",
-            "could not be found",
-            "cannot find",
-            "no such",
-            "manifest unknown",
-            "no servers found",
-            "is missing",
-            "missing or not",
-            "was not discovered",
-            "not defined",
-            "are not available",
-            "not specified",
-        ],
-    ),
-    (
-        Outcome::Invalid,
-        &[
-            "not supported",
-            "unsupported",
-            "invalid",
-            "malformed",
-            "cannot parse",
-            "could not be parsed",
-            "illegal",
-            "disabled",
-            "unrecognized",
-            "resulted in a cycle",
-            "resulted in a url",
-        ],
-    ),
+    (Outcome::Exists, &["already exists", "file exists", "already in use", "conflict"]),
+    (Outcome::Denied, &[
+        "permission denied", "access denied", "access is denied", "access to the resource is denied",
+        "unauthorized", "forbidden", "not permitted", "not authorized", "not allowed", "failed to authenticate",
+        "authentication failed", "authentication operation failed", "authorization failed",
+        "pull access denied", "not readable", "refuses", "auth failed", "no authentication protocol",
+        "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
+        "not able to validate",
+    ]),
+    (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),
+    (Outcome::WrongKind, &[
+        "is a directory", "not a directory", "levels of symbolic", "symlinks to directories", "is a collection",
+        "file name too long", "filename too long",
+    ]),
+    (Outcome::WrongFormat, &[
+        "exec format error", "not compatible with this machine", "no matching manifest",
+        "image format not recognized", "not a valid win32 application", "bad interpreter",
+    ]),
+    (Outcome::TooLarge, &["argument list too long", "too large", "bytes exceeded"]),
+    (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),
+    (Outcome::Absent, &[
+        "no such file", "not found", "does not exist", "no namespace found", "could not be found",
+        "cannot find", "no such", "manifest unknown", "no servers found", "is missing", "missing or not",
+        "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
+        "disappear", "no longer exist", "missing from",
+    ]),
+    (Outcome::Invalid, &[
+        "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not be parsed",
+        "illegal", "disabled", "unrecognized", "resulted in a cycle", "resulted in a url",
+    ]),
 ];
 
 /// Reads how the operation ended that `scan` is about.
@@ -269,11 +116,13 @@ pub(super) fn read_number(scan: &Scan<'_>) -> Option<Number> {
     if let Some(errno) = number_after(&["errno", ", error "]) {
         return Some(Number::Errno(errno));
     }
-    if let Some(signal) = number_after(&["signal "]) {
+    let named = || SIGNALS.iter().find(|(_, name, _)| scan.has(name));
+    if let Some(signal) = number_after(&["signal "]).or_else(|| Some(named()?.0)) {
         return Some(Number::Signal(signal));
     }
     let exit = [
         "exit code",
+        "exitcode",
         "exit status",
         "exit (",
         "exit(",
@@ -282,9 +131,29 @@ pub(super) fn read_number(scan: &Scan<'_>) -> Option<Number> {
         "reported status",
         "ended with status",
         "with status",
+        "non-zero",
         "returned ",
     ];
     number_after(&exit).map(Number::Exit)
+}
+
+/// Signals that end programs, by number: the name in lower case, and what it says.
+const SIGNALS: &[(i32, &str, &str)] = &[
+    (4, "sigill", "an instruction that this CPU lacks"),
+    (6, "sigabrt", "the program aborted"),
+    (7, "sigbus", "memory or a mapped file is gone"),
+    (8, "sigfpe", "an arithmetic error"),
+    (9, "sigkill", "often too little memory"),
+    (11, "sigsegv", "the program crashed"),
+    (15, "sigterm", "often a time limit"),
+    (24, "sigxcpu", "the limit of CPU time"),
+    (25, "sigxfsz", "a file too large"),
+];
+
+/// Returns the name of a signal in lower case, and what it says; `None` if it says nothing.
+pub(super) fn signal_meaning(signal: i32) -> Option<(&'static str, &'static str)> {
+    let row = SIGNALS.iter().find(|(number, ..)| *number == signal)?;
+    Some((row.1, row.2))
 }
 
 /// Reads a status of HTTP, as curl, Pelican and Python's libraries write it.
@@ -293,6 +162,10 @@ fn read_http_status(scan: &Scan<'_>) -> Option<i32> {
         "returned error: ",
         "http status",
         "status code",
+        "response code",
+        "http code",
+        "http error",
+        "http response",
         "server returned ",
         "failed with status",
     ] {

@@ -1,55 +1,26 @@
 //! Reads what a policy is about: from the names in its expression, or from the words of its author.
 
-use super::facts::{Number, Operation, Outcome, ReasonFacts, Speaker, Thing};
+use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::input::ReasonInput;
-use super::outcomes::read_number;
-use super::quantities::{read_sizes, read_time_limit};
-use super::scan::{Scan, leading_number};
+use super::outcomes::{read_number, read_outcome};
+use super::quantities::{read_sizes, read_times};
+use super::scan::{Scan, leading_word, without_paths};
 
 /// Attributes of jobs in the expressions of policies, in lower case, by what they measure.
+#[rustfmt::skip]
 const MEASURES: &[(Thing, &[&str])] = &[
-    (
-        Thing::Memory,
-        &[
-            "memoryusage",
-            "imagesize",
-            "residentsetsize",
-            "proportionalsetsize",
-        ],
-    ),
+    (Thing::Memory, &["memoryusage", "imagesize", "residentsetsize", "proportionalsetsize"]),
     (Thing::Disk, &["diskusage", "scratchdirfile"]),
     (Thing::Cpus, &["cpususage"]),
-    (
-        Thing::Starts,
-        &[
-            "numjobstarts",
-            "numshadowstarts",
-            "jobruncount",
-            "numshadowexceptions",
-            "numholds",
-            "numrestarts",
-            "numjobreconnects",
-        ],
-    ),
-    (
-        Thing::ProgramEnd,
-        &["exitcode", "exitsignal", "exitbysignal", "exitstatus"],
-    ),
-    (
-        Thing::Time,
-        &[
-            "remotewallclocktime",
-            "jobstartdate",
-            "jobcurrentstart",
-            "cumulativeslottime",
-            "activationduration",
-            "remoteusercpu",
-            "currenttime",
-            "time()",
-            "qdate",
-            "enteredcurrentstatus",
-        ],
-    ),
+    (Thing::Starts, &[
+        "numjobstarts", "numshadowstarts", "jobruncount", "numshadowexceptions", "numholds", "numrestarts",
+        "numjobreconnects",
+    ]),
+    (Thing::ProgramEnd, &["exitcode", "exitsignal", "exitbysignal", "exitstatus"]),
+    (Thing::Time, &[
+        "remotewallclocktime", "jobstartdate", "jobcurrentstart", "cumulativeslottime", "activationduration",
+        "remoteusercpu", "currenttime", "time()", "qdate", "enteredcurrentstatus",
+    ]),
     (Thing::Credential, &["x509userproxy"]),
 ];
 
@@ -72,21 +43,20 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         .or_else(|| scan.after_last("want_hold evaluated to true"));
     let expression = expression.unwrap_or_default();
     let is_undefined = scan.has("evaluated to undefined") || scan.has("evaluated to error");
+    let is_true = scan.has_any(&["evaluated to true", "want_hold ="]);
     let measured = measured_things(&Scan::new(expression));
     let (thing, outcome) = match (&measured[..], is_undefined) {
         (_, true) => (Thing::Expression, Outcome::Undefined),
+        _ if !is_true => (Thing::Expression, Outcome::Unknown),
         ([Thing::ProgramEnd], _) => (Thing::ProgramEnd, Outcome::Failed),
         ([only], _) => (*only, Outcome::Exceeded),
         _ => (Thing::Expression, Outcome::Exceeded),
     };
-    Some(ReasonFacts {
-        speaker,
-        thing,
-        operation: Operation::Evaluate,
-        outcome,
-        name: Some(expression.to_owned()).filter(|text| !text.is_empty()),
-        ..ReasonFacts::default()
-    })
+    Some(
+        ReasonFacts::of(thing, Operation::Evaluate, outcome)
+            .said_by(speaker)
+            .named(Some(expression).filter(|text| !text.is_empty())),
+    )
 }
 
 /// Returns what the attributes in `expression` measure. A job that ran for a while is in many policies,
@@ -103,110 +73,203 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
     things
 }
 
-/// Reads the words of a limit on memory, disk, CPUs or time, of every writer.
+/// Words for what a job uses, in lower case: each begins a word. The first thing that the text has
+/// counts.
+#[rustfmt::skip]
+const RESOURCES: &[(Thing, &[&str])] = &[
+    (Thing::Memory, &[
+        "memory", "virtualmemory", "pss", "residentset", "resident set", "imagesize", "image size", "rss",
+        "vmem", "ram ", "oom", "out-of-memory",
+    ]),
+    (Thing::Disk, &["disk", "scratch", "local storage"]),
+    (Thing::Time, &[
+        "runtime", "requestruntime", "run time", "run-time", "maxruntime", "maxtime", "wall", "remotewallclock",
+        "cput", "cpu time", "cputime", "hours of cpu", "cpu hours", "exceeded time", "over time",
+        "time is over", "duration", "lifetime", "life time", "execution time", "time limit", "timelimit",
+        "queue time", "hold time", "elapsed time", "time exceeded", "time_exceeded", "timeout set by",
+    ]),
+    (Thing::Cpus, &["cpu", "cores", "threads", "load average"]),
+    (Thing::Starts, &[
+        "restart", "job starts", "number of starts", "numjobstarts", "numshadow", "shadow exception",
+        "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
+        "attempt", "evicted",
+    ]),
+];
+
+/// Words that set a use against a limit.
+#[rustfmt::skip]
+const OVER_WORDS: &[&str] = &[
+    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "oom",
+    "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
+    "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
+    "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",
+];
+
+/// Words of a use that is far below a request.
+#[rustfmt::skip]
+const UNDER_WORDS: &[&str] = &[
+    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little",
+];
+
+/// Returns what the words of a limit are about.
+pub(super) fn limited_thing(scan: &Scan<'_>) -> Option<Thing> {
+    let words = without_paths(scan.text);
+    let scan = &Scan::new(&words);
+    let is_compared = scan.has_any(OVER_WORDS) || scan.has_any(UNDER_WORDS);
+    let found = RESOURCES.iter().find(|(thing, words)| {
+        let is_other = match thing {
+            Thing::Memory => scan.has("cannot allocate"),
+            Thing::Disk => scan.has_any(&["disk quota", "no space left"]),
+            Thing::Cpus => scan.has("not available"),
+            _ => false,
+        };
+        is_compared && !is_other && scan.has_word(words)
+    });
+    let has_time = scan.has_word(&["hour", "minute", "day"]) || read_times(scan) != (None, None);
+    let ran_long = scan.has_word(&["ran ", "run ", "running "])
+        && (scan.has_any(&["too long", "longer"]) || scan.has("more than") && has_time)
+        || scan.has("to complete in") && has_time;
+    found
+        .map(|(thing, _)| *thing)
+        .or(ran_long.then_some(Thing::Time))
+}
+
+/// Reads the words of a limit on memory, disk, CPUs, time or starts, of every writer.
 pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
-    let is_wasted = scan.has_any(&["wasting", "less than", "below", "under-us"]);
-    let is_over = scan.has_any(&[
-        "exceed",
-        "limit",
-        "gone over",
-        "usage",
-        "used ",
-        "overuse",
-        "out-of-memory",
-        "out of memory",
-        "oom",
-        "too much",
-    ]);
-    let thing = if scan.has_any(&["memory", "oom killed"])
-        && !scan.has("cannot allocate")
-        && (is_over || is_wasted)
-    {
-        Thing::Memory
-    } else if scan.has("disk")
-        && !scan.has_any(&["disk quota", "no space left"])
-        && (is_over || is_wasted)
-    {
-        Thing::Disk
-    } else if scan.has("cpu") && !scan.has("not available") && (is_over || is_wasted) {
-        Thing::Cpus
-    } else if is_about_time(scan) {
-        Thing::Time
-    } else {
-        return None;
+    let thing = limited_thing(scan)?;
+    // A site may ask to use less of what the job used too much of.
+    let is_over = scan.has_any(&["exceed", "above", "too much", "must"]);
+    let is_wasted = scan.has_any(UNDER_WORDS) && !is_over;
+    let (limit, used) = match thing {
+        Thing::Memory | Thing::Disk if !is_wasted => read_sizes(scan),
+        Thing::Time => read_times(scan),
+        _ => (None, None),
     };
-
-    let (mut limit, mut used) = (None, None);
-    match thing {
-        Thing::Memory | Thing::Disk if !is_wasted => (limit, used) = read_sizes(scan),
-        Thing::Time => limit = read_time_limit(scan),
-        _ => {}
-    }
+    let outcome = if is_wasted {
+        Outcome::Wasted
+    } else {
+        Outcome::Exceeded
+    };
+    let number = read_number(scan);
     Some(ReasonFacts {
-        thing,
-        operation: Operation::Use,
-        outcome: if is_wasted {
-            Outcome::Wasted
-        } else {
-            Outcome::Exceeded
-        },
         limit,
         used,
-        number: signal_number(scan),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(thing, Operation::Use, outcome).numbered(number)
     })
 }
 
-fn is_about_time(scan: &Scan<'_>) -> bool {
-    scan.has_any(&[
-        "job duration",
-        "execute duration",
-        "run time limit",
-        "runtime exceeded",
-        "runtime limit",
-        "maximum runtime",
-        "max runtime",
-        "exceeded runtime",
-        "exceeded its runtime",
-        "wall time",
-        "walltime",
-        "wallclock",
-        "wall clock",
-        "time limit",
-        "to complete in",
-        "ran for more than",
-        "ran longer",
-        "running longer",
-        "running for longer",
-        "running for more than",
-        "running too long",
-        "ran too long",
-    ])
+/// Words of a request for resources, and not of their use.
+#[rustfmt::skip]
+const REQUEST_WORDS: &[&str] = &[
+    "request", "requirement", "asks for", "asked for", "requests",
+];
+
+/// Words of machines that do not meet a request.
+#[rustfmt::skip]
+const UNMET_WORDS: &[&str] = &[
+    "no machine", "no slot", "no resource", "no matching machine", "no matching slot", "any machine",
+    "any slot", "largest machine", "largest slot", "largest node", "cannot be met", "cannot be satisfied",
+    "can not be satisfied", "never match", "does not match", "do not match", "not matched", "unmatched",
+    "never be matched", "in the pool",
+];
+
+/// Reads that no machine meets what the job requests.
+pub(super) fn read_request(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_request = scan.has_any(REQUEST_WORDS) && scan.has_any(UNMET_WORDS);
+    let is_use = scan.has_any(&["usage", "used ", "out of memory"]);
+    let facts = ReasonFacts::of(Thing::Request, Operation::Start, Outcome::Absent);
+    (is_request && !is_use).then(|| facts.on(Side::ExecutionPoint))
 }
 
-fn signal_number(scan: &Scan<'_>) -> Option<Number> {
-    let signal = leading_number(scan.after("signal ")?)?;
-    i32::try_from(signal).ok().map(Number::Signal)
+/// Words with which a site asks for another request.
+#[rustfmt::skip]
+const DEMANDS: &[&str] = &[
+    "please set", "please use", "please specify", "please request", "please add", "must specify", "must set",
+    "must request", "must use", "must be set", "must have", "is required", "are required", "no valid",
+    "not specified", "not set",
+];
+
+/// Reads that a site takes no job without another setting or request.
+pub(super) fn read_demand(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_use = scan.has_any(&[
+        "exceed", "usage", "used ", "over ", "than ", "killed", "too ",
+    ]);
+    let is_demand = is_policy(input) && scan.has_any(DEMANDS) && !is_use;
+    is_demand.then(|| ReasonFacts::of(Thing::Request, Operation::Submit, Outcome::Invalid))
 }
+
+/// Words of a device that does not work.
+#[rustfmt::skip]
+const LOST_WORDS: &[&str] = &[
+    "disappear", "lost", "fallen off", "not found", "no cuda", "no gpu", "missing", "unavailable",
+    "not available", "failed", "failure", "error", "broken", "unhealthy", "xid", "no such",
+];
+
+/// Reads that a GPU is lost, or lacks memory.
+pub(super) fn read_device(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    if !scan.has_word(&["gpu", "cuda", "nvidia", "/dev/nvidia"]) {
+        return None;
+    }
+    let is_memory = scan.has_any(&["gpu mem", "gpu ram", "vram"])
+        || scan.has("cuda") && scan.has("out of memory");
+    let is_lost = scan.has_any(LOST_WORDS) && limited_thing(scan).is_none();
+    let outcome = match (is_memory, is_lost) {
+        (true, _) => Outcome::NoMemory,
+        (_, true) => Outcome::Absent,
+        _ => return None,
+    };
+    let facts = ReasonFacts::of(Thing::Device, Operation::Use, outcome);
+    Some(facts.on(Side::ExecutionPoint))
+}
+
+/// Words of a policy that releases what it holds.
+#[rustfmt::skip]
+const PROMISE_WORDS: &[&str] = &[
+    "checkpointed", "will resume", "will be resumed", "will retry", "will be retried", "will be released",
+    "will restart", "will be restarted", "auto-release", "automatically release",
+];
 
 /// Reads that a policy holds the job for a while only, and releases it itself.
 pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let is_promised = input.scan.has_any(&[
-        "checkpointed",
-        "will resume",
-        "will retry",
-        "will be retried",
-        "will be released",
-        "will restart",
-        "will be restarted",
-    ]);
-    (is_policy(input) && is_promised).then(|| ReasonFacts {
-        thing: Thing::Checkpoint,
-        operation: Operation::Hold,
-        outcome: Outcome::Intended,
-        ..ReasonFacts::default()
-    })
+    let is_promised = input.scan.has_any(PROMISE_WORDS);
+    (is_policy(input) && is_promised)
+        .then(|| ReasonFacts::of(Thing::Checkpoint, Operation::Hold, Outcome::Intended))
+}
+
+/// Words of people who are at work.
+#[rustfmt::skip]
+const PEOPLE_WORDS: &[&str] = &[
+    "maintenance", "downtime", "outage", "draining", "is down", "are down", "held until", "held manually",
+    "manually held", "held by the admin", "held by operator", "on request of",
+];
+
+/// Reads that a site holds jobs until people are done.
+pub(super) fn read_people(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let is_of_people = input.scan.has_any(PEOPLE_WORDS);
+    (is_policy(input) && is_of_people)
+        .then(|| ReasonFacts::of(Thing::Decision, Operation::Hold, Outcome::Intended))
+}
+
+/// Words of an account that is refused.
+#[rustfmt::skip]
+const REFUSAL_WORDS: &[&str] = &[
+    "suspended", "disabled", "not authorized", "not allowed", "locked", "expired",
+];
+
+/// Reads that an account may not run jobs.
+pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_banned = scan.has_word(&["blocked", "banned"]);
+    let is_refused = scan.has_word(REFUSAL_WORDS);
+    let is_account = scan.has_word(&["account ", "account:", "allocation"]);
+    let is_met = is_banned && (is_account || scan.has("user")) || is_refused && is_account;
+    let user = scan.after("user ").and_then(leading_word);
+    (is_policy(input) && is_met)
+        .then(|| ReasonFacts::of(Thing::Account, Operation::Use, Outcome::Denied).named(user))
 }
 
 fn is_policy(input: &ReasonInput<'_>) -> bool {
@@ -214,66 +277,37 @@ fn is_policy(input: &ReasonInput<'_>) -> bool {
 }
 
 /// Words of a program that makes no progress.
-const STANDSTILL_WORDS: &[&str] = &["stall", "stuck", "suspended", "hang", "hung", "no progress"];
+#[rustfmt::skip]
+const STANDSTILL_WORDS: &[&str] = &[
+    "stall", "stuck", "suspended", "hang", "hung", "no progress", "not progressing", "idle cpu", "cpu idle",
+];
 
-/// Reads how the program ended, in the words of the job's own policy.
+/// Reads, in the words of a policy, that the program makes no progress.
+pub(super) fn read_standstill(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let stands = is_policy(input) && input.scan.has_word(STANDSTILL_WORDS);
+    stands.then(|| ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, Outcome::TimedOut))
+}
+
+/// Words of the end of a program.
+#[rustfmt::skip]
+const END_WORDS: &[&str] = &[
+    "on_exit_hold", "exit code", "exitcode", "exit status", "exited", "exit by signal", "non-zero", "nonzero",
+    "signal", "program failed", "job failed", "command failed", "payload", "segmentation fault",
+];
+
+/// Reads how the program ended, in the words of a policy or of a batch system.
 pub(super) fn read_program_end(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    if !is_policy(input) {
-        return None;
-    }
     let scan = &input.scan;
-    if scan.has_any(STANDSTILL_WORDS) {
-        return Some(ReasonFacts {
-            thing: Thing::ProgramEnd,
-            operation: Operation::Execute,
-            outcome: Outcome::TimedOut,
-            ..ReasonFacts::default()
-        });
-    }
-    if scan.has_any(&[
-        "shadow exception",
-        "job starts",
-        "numshadow",
-        "numjobstarts",
-        "restarted",
-        "too many starts",
-        "second start",
-        "start not allowed",
-        "started twice",
-        "run count",
-    ]) {
-        return Some(ReasonFacts {
-            thing: Thing::Starts,
-            operation: Operation::Use,
-            outcome: Outcome::Exceeded,
-            ..ReasonFacts::default()
-        });
-    }
     let number = read_number(scan);
     let number = number.filter(|number| matches!(number, Number::Exit(_) | Number::Signal(_)));
-    let is_said = scan.has_any(&[
-        "on_exit_hold",
-        "exit code",
-        "exitcode",
-        "exit status",
-        "exited",
-        "signal",
-        "program failed",
-        "job failed",
-    ]);
-    if number.is_none() && !is_said {
-        return None;
-    }
-    let is_killed = matches!(number, Some(Number::Signal(_)));
-    Some(ReasonFacts {
-        thing: Thing::ProgramEnd,
-        operation: Operation::Execute,
-        outcome: if is_killed {
-            Outcome::Died
-        } else {
-            Outcome::Failed
-        },
-        number,
-        ..ReasonFacts::default()
-    })
+    let is_said = scan.has_any(END_WORDS);
+    let is_ended = is_policy(input) && (number.is_some() || is_said)
+        || scan.has("payload") && number.is_some();
+    let outcome = match number {
+        Some(Number::Signal(_)) => Outcome::Died,
+        None if read_outcome(scan).0 == Outcome::Died || scan.has("signal") => Outcome::Died,
+        _ => Outcome::Failed,
+    };
+    is_ended
+        .then(|| ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, outcome).numbered(number))
 }

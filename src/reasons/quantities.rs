@@ -1,4 +1,4 @@
-//! Reads limits and uses, with their units.
+//! Reads limits and uses, with their units: a number is a limit or a use by the words before it.
 
 use super::facts::Amount;
 use super::scan::Scan;
@@ -6,125 +6,196 @@ use super::scan::Scan;
 /// A bare number of memory or disk from which it counts KiB, as HTCondor's own attributes do.
 const MIN_BARE_KIB: f64 = 1_000_000.0;
 
+/// The role of a number in a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Limit,
+    Use,
+    /// No word before it says what it is.
+    Unsaid,
+    /// A number of something else, such as a status or a code.
+    Other,
+}
+
+/// The unit of a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unit {
+    Bare,
+    /// MiB in one of it.
+    Size(f64),
+    /// Seconds in one of it.
+    Time(f64),
+    Percent,
+}
+
+/// A number with its unit and its role.
+#[derive(Debug, Clone, Copy)]
+struct Quantity {
+    value: f64,
+    unit: Unit,
+    role: Role,
+}
+
+/// Words before a number, in lower case, by the role that they give it. The last one before it counts.
+#[rustfmt::skip]
+const ROLE_WORDS: &[(Role, &[&str])] = &[
+    (Role::Limit, &[
+        "limit", "max", "allow", "request", "than", "above", "over ", "exceed", "only", "allocated", "reserved",
+        "quota", "granted", "beyond", "minimum", ">",
+    ]),
+    (Role::Use, &[
+        "usage", "used", "uses", "using", "measured", "peak", "this file", "size", "consum", "running",
+        "ran for", "rss", "took",
+    ]),
+    (Role::Other, &[
+        "status", "code", "signal", "errno", "error", "exit", "version", "attempt", "pid ", "for the last",
+    ]),
+];
+
 /// Reads the limit and the use of memory or disk that `scan` states.
 pub(super) fn read_sizes(scan: &Scan<'_>) -> (Option<Amount>, Option<Amount>) {
-    let used = [
-        "last measured usage: ",
-        "peak usage: ",
-        "this file=",
-        "memory usage of ",
-        "memory usage ",
-        "disk usage ",
-        "used ",
-        "using ",
-    ];
-    let limit = [
-        "memory limit of ",
-        "max=",
-        "allocated disk (",
-        "request_disk (",
-        "request_memory (",
-        "limit of ",
-        "limit ",
-        " of ",
-    ];
-    let used = size_after(scan, &used);
-    let limit = size_after(scan, &limit);
+    let sizes: Vec<Quantity> = quantities(scan)
+        .into_iter()
+        .filter(|one| matches!(one.unit, Unit::Size(_) | Unit::Bare))
+        .collect();
     // `used 162 MB of 50` has one unit for both.
-    let unit = used.as_ref().and_then(|(_, unit)| *unit);
-    let to_amount = |found: (f64, Option<f64>)| Amount::Mib(to_mib(found.0, found.1));
-    let limit = limit.map(|(number, own)| (number, own.or(unit)));
-    (limit.map(to_amount), used.map(to_amount))
-}
-
-fn to_mib(number: f64, unit_mib: Option<f64>) -> u64 {
-    let bare = if number >= MIN_BARE_KIB {
-        1.0 / 1024.0
-    } else {
-        1.0
+    let unit = |one: &Quantity| match one.unit {
+        Unit::Size(mib) => Some(mib),
+        _ => None,
     };
-    (number * unit_mib.unwrap_or(bare)).ceil().clamp(0.0, 1e12) as u64
+    let shared = sizes.iter().find_map(unit);
+    let amount = |one: Quantity| {
+        let bare = if one.value >= MIN_BARE_KIB {
+            1.0 / 1024.0
+        } else {
+            1.0
+        };
+        let mib = unit(&one).or(shared).unwrap_or(bare);
+        Amount::Mib((one.value * mib).ceil().clamp(0.0, 1e12) as u64)
+    };
+    let (limit, used) = limit_and_use(&sizes);
+    (limit.map(amount), used.map(amount))
 }
 
-/// Returns the number after the first of `words` that a number follows, and its unit in MiB.
-fn size_after(scan: &Scan<'_>, words: &[&str]) -> Option<(f64, Option<f64>)> {
-    words
+/// Reads the limit and the use of time that `scan` states.
+pub(super) fn read_times(scan: &Scan<'_>) -> (Option<Amount>, Option<Amount>) {
+    let times: Vec<Quantity> = quantities(scan)
+        .into_iter()
+        .filter(|one| matches!(one.unit, Unit::Time(_)))
+        .collect();
+    let amount = |one: Quantity| match one.unit {
+        Unit::Time(seconds) => Amount::Seconds((one.value * seconds).clamp(0.0, 1e12) as u64),
+        _ => Amount::Seconds(0),
+    };
+    let (limit, used) = limit_and_use(&times);
+    (limit.map(amount), used.map(amount))
+}
+
+/// Returns the limit and the use. A number with a unit whose role is unsaid takes the role that no other number has.
+fn limit_and_use(all: &[Quantity]) -> (Option<Quantity>, Option<Quantity>) {
+    let first = |role: Role| all.iter().find(|one| one.role == role).copied();
+    let unsaid = all
         .iter()
-        .find_map(|word| leading_size(scan.after(word)?))
-}
-
-fn leading_size(text: &str) -> Option<(f64, Option<f64>)> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
-    let number = text.get(..end)?.trim_end_matches('.').parse().ok()?;
-    let unit = text[end..].trim_start().to_ascii_lowercase();
-    let units = [
-        ("megabyte", 1.0),
-        ("mb", 1.0),
-        ("mib", 1.0),
-        ("gigabyte", 1024.0),
-        ("gb", 1024.0),
-        ("gib", 1024.0),
-        ("kilobyte", 1.0 / 1024.0),
-        ("kb", 1.0 / 1024.0),
-        ("kib", 1.0 / 1024.0),
-        ("tb", 1_048_576.0),
-        ("bytes", 1.0 / 1_048_576.0),
-    ];
-    let unit = units.iter().find(|(name, _)| unit.starts_with(name));
-    Some((number, unit.map(|(_, mib)| *mib)))
-}
-
-/// Reads the time limit that `scan` states.
-pub(super) fn read_time_limit(scan: &Scan<'_>) -> Option<Amount> {
-    let words = [
-        "duration of ",
-        "maximum (",
-        "complete in ",
-        "more than ",
-        "limit of ",
-        "longer than ",
-        "exceeded ",
-        "(",
-        "limit ",
-    ];
-    let mut found = words
-        .iter()
-        .filter_map(|word| leading_time(scan.after(word)?));
-    found.next().map(Amount::Seconds)
-}
-
-/// Reads `1+02:03:04`, `20:00:00`, or a number with a unit of time. Returns seconds.
-fn leading_time(text: &str) -> Option<u64> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '+' | ':' | '.')))
-        .unwrap_or(text.len());
-    let number = text.get(..end)?.trim_end_matches([':', '.']);
-    if number.contains(':') {
-        let (days, clock) = number.split_once('+').unwrap_or(("0", number));
-        let mut seconds = 0_u64;
-        for part in clock.split(':') {
-            seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
-        }
-        return days
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(86_400)?
-            .checked_add(seconds);
+        .find(|one| one.role == Role::Unsaid && one.unit != Unit::Bare)
+        .copied();
+    match (first(Role::Limit), first(Role::Use)) {
+        (None, used) => (unsaid, used),
+        (limit, used) => (limit, used.or(unsaid)),
     }
-    let number: f64 = number.parse().ok()?;
-    let unit = text[end..]
-        .trim_start_matches([' ', ')'])
-        .to_ascii_lowercase();
-    let seconds = match unit.as_str() {
-        unit if unit.starts_with("hour") || unit.starts_with("hr") => 3600.0,
-        unit if unit.starts_with("day") => 86_400.0,
-        unit if unit.starts_with("min") => 60.0,
-        unit if unit.starts_with("sec") || unit.starts_with("s)") => 1.0,
-        _ => return None,
+}
+
+/// Returns the numbers in `scan` that are no part of a name.
+fn quantities(scan: &Scan<'_>) -> Vec<Quantity> {
+    let text = scan.lower();
+    let mut found: Vec<Quantity> = Vec::new();
+    let mut at = 0;
+    let mut context = 0;
+    while let Some(digit) = text[at..].find(|c: char| c.is_ascii_digit()) {
+        let begin = at + digit;
+        let rest = &text[begin..];
+        let length = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '+' | '_')))
+            .unwrap_or(rest.len());
+        at = begin + length;
+        let is_part_of_name = text[..begin]
+            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '@' | '.' | '-'));
+        let number_length = rest
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '+')))
+            .unwrap_or(rest.len());
+        let number = rest[..number_length].trim_end_matches(['.', ':']);
+        let Some((value, clock)) = number_value(number).filter(|_| !is_part_of_name) else {
+            continue;
+        };
+        let unit = clock.unwrap_or_else(|| leading_unit(&rest[number_length..]));
+        let before = &text[context..begin];
+        // `used 162 MB of 50`, `using 9 GB / 8 GB`
+        let is_share = [" of", " /"]
+            .iter()
+            .any(|end| before.trim_end().ends_with(end));
+        let role = match found.last() {
+            Some(last) if is_share && last.role == Role::Use => Role::Limit,
+            _ => role_of(before),
+        };
+        context = begin + number_length;
+        found.push(Quantity { value, unit, role });
+    }
+    found
+}
+
+/// Returns the value of a number; a clock time such as `1+02:03:04` has its unit.
+fn number_value(number: &str) -> Option<(f64, Option<Unit>)> {
+    if !number.contains(':') {
+        return number.parse().ok().map(|value| (value, None));
+    }
+    let (days, clock) = number.split_once('+').unwrap_or(("0", number));
+    let mut seconds = days.parse::<f64>().ok()?;
+    let parts: Vec<&str> = clock.split(':').collect();
+    if parts.len() != 3 {
+        return None;
+    }
+    for (part, of_whole) in parts.iter().zip([24.0, 60.0, 60.0]) {
+        seconds = seconds * of_whole + part.parse::<f64>().ok()?;
+    }
+    Some((seconds, Some(Unit::Time(1.0))))
+}
+
+/// Units by the letters that they begin with; a unit of one letter stands alone.
+const UNITS: &[(&[&str], Unit)] = &[
+    (&["%", "percent"], Unit::Percent),
+    (&["megabyte", "mb", "mib", "m"], Unit::Size(1.0)),
+    (&["gigabyte", "gb", "gib", "g"], Unit::Size(1024.0)),
+    (&["terabyte", "tb", "tib", "t"], Unit::Size(1_048_576.0)),
+    (&["kilobyte", "kb", "kib", "k"], Unit::Size(1.0 / 1024.0)),
+    (&["bytes", "b"], Unit::Size(1.0 / 1_048_576.0)),
+    (&["hour", "hr", "h"], Unit::Time(3600.0)),
+    (&["day", "d"], Unit::Time(86_400.0)),
+    (&["min"], Unit::Time(60.0)),
+    (&["sec", "s"], Unit::Time(1.0)),
+];
+
+/// Returns the unit that `text` begins with, after at most one sign.
+fn leading_unit(text: &str) -> Unit {
+    let text = text.trim_start_matches([' ', '-', ')']);
+    let word = text
+        .split(|c: char| !(c.is_ascii_alphabetic() || c == '%'))
+        .next()
+        .unwrap_or_default();
+    let is_unit = |name: &&str| match name.len() {
+        1 => word == *name,
+        _ => word.starts_with(name),
     };
-    Some((number * seconds).clamp(0.0, 1e12) as u64)
+    let found = UNITS.iter().find(|(names, _)| names.iter().any(is_unit));
+    found.map_or(Unit::Bare, |(_, unit)| *unit)
+}
+
+/// Returns the role that the last word in `before` gives.
+fn role_of(before: &str) -> Role {
+    let last = |words: &[&str]| words.iter().filter_map(|word| before.rfind(word)).max();
+    let found = ROLE_WORDS
+        .iter()
+        .filter_map(|(role, words)| Some((last(words)?, *role)))
+        .max_by_key(|(at, _)| *at);
+    found.map_or(Role::Unsaid, |(_, role)| role)
 }
 
 #[cfg(test)]
@@ -137,34 +208,55 @@ mod tests {
             let (limit, used) = read_sizes(&Scan::new(text));
             (limit.and_then(Amount::mib), used.and_then(Amount::mib))
         };
-        assert_eq!(
-            sizes(
-                "Job has gone over cgroup memory limit of 3000 megabytes. Last measured usage: 5100 megabytes."
+        for (text, expected) in [
+            (
+                "Job has gone over cgroup memory limit of 3000 megabytes. Last measured usage: 5100 megabytes.",
+                (Some(3000), Some(5100)),
             ),
-            (Some(3000), Some(5100))
-        );
-        assert_eq!(sizes("used 300 MB of 128"), (Some(128), Some(300)));
-        assert_eq!(sizes("due to memory usage 7340032."), (None, Some(7168)));
-        assert_eq!(
-            sizes("exceeded allocated disk (1.5 GB)."),
-            (Some(1536), None)
-        );
-        assert_eq!(sizes("memory usage exceeded request_memory"), (None, None));
+            ("used 300 MB of 128", (Some(128), Some(300))),
+            (
+                "job in status 2 held due to memory usage 7340032.",
+                (None, Some(7168)),
+            ),
+            ("exceeded allocated disk (1.5 GB).", (Some(1536), None)),
+            ("memory usage exceeded request_memory", (None, None)),
+            (
+                "RSS of 6.5G is above the 4G that slot1_9@w3 allows",
+                (Some(4096), Some(6656)),
+            ),
+            (
+                "disk usage 4194304 greater than requested 2097152 (code 7)",
+                (Some(2048), Some(4096)),
+            ),
+            ("wasting 90% of 4 GB", (Some(4096), None)),
+            ("memory limit exceeded for 3 hours", (None, None)),
+        ] {
+            assert_eq!(sizes(text), expected, "{text}");
+        }
     }
 
     #[test]
     fn time_limits_are_read_in_any_form() {
-        let limit = |text| read_time_limit(&Scan::new(text));
+        let limit = |text| read_times(&Scan::new(text));
         let seconds = |s| Some(Amount::Seconds(s));
-        assert_eq!(
-            limit("exceeded allowed job duration of 0+20:00:00"),
-            seconds(72_000)
-        );
-        assert_eq!(
-            limit("runtime exceeded maximum (86400 seconds)"),
-            seconds(86_400)
-        );
-        assert_eq!(limit("Job failed to complete in 48 hrs"), seconds(172_800));
-        assert_eq!(limit("Maximum wallclock time exceeded"), None);
+        for (text, expected) in [
+            (
+                "exceeded allowed job duration of 0+20:00:00",
+                (seconds(72_000), None),
+            ),
+            (
+                "runtime exceeded maximum (86400 seconds)",
+                (seconds(86_400), None),
+            ),
+            ("Job failed to complete in 48 hrs", (seconds(172_800), None)),
+            ("Maximum wallclock time exceeded", (None, None)),
+            ("over the 3-hour limit", (seconds(10_800), None)),
+            (
+                "running 90 min, longer than 1.5h or 2024.5.6",
+                (seconds(5400), seconds(5400)),
+            ),
+        ] {
+            assert_eq!(limit(text), expected, "{text}");
+        }
     }
 }

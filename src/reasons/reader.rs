@@ -2,14 +2,17 @@
 //! part answers.
 
 use super::codes::{kind_of_code, may_have_errno};
-use super::facts::{Amount, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
+use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
-use super::policies::{read_expression, read_limit, read_program_end, read_promise};
-use super::quantities::read_time_limit;
+use super::policies::{
+    read_account, read_demand, read_device, read_expression, read_limit, read_people,
+    read_program_end, read_promise, read_request, read_standstill,
+};
+use super::remote::read_remote_system;
 use super::scan::{
-    Scan, is_in_sandbox, is_installed, leading_name, leading_number, leading_word, without_paths,
+    Scan, first_url, is_in_sandbox, is_installed, leading_name, leading_word, without_paths,
 };
 use super::transfers::{outcome_after, read_size_limit, read_transfer};
 
@@ -30,8 +33,14 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_credential,
     read_schedule,
     read_remote_system,
+    read_request,
+    read_device,
     read_promise,
+    read_account,
+    read_standstill,
+    read_demand,
     read_limit,
+    read_people,
     read_program_end,
     read_own_software,
 ];
@@ -61,16 +70,18 @@ fn clean(reason: &str) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
+    // A message within quotation marks has its own behind a backslash.
+    let one_line = one_line.replace("\\'", "'").replace("\\\"", "\"");
     one_line.trim().trim_matches('"').to_owned()
 }
 
 /// Adds what the head and the codes say to the facts of the message.
 fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
-    if facts.speaker == Speaker::Unknown {
-        facts.speaker = input.speaker();
+    if facts.kind.speaker == Speaker::Unknown {
+        facts.kind.speaker = input.speaker();
     }
-    if facts.side == Side::Unknown {
-        facts.side = input.head.side;
+    if facts.kind.side == Side::Unknown {
+        facts.kind.side = input.head.side;
     }
     facts.direction = facts.direction.or(input.head.direction);
     facts.machine = input.head.machine.map(str::to_owned);
@@ -81,11 +92,11 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
         return facts;
     };
     // A subcode is a Unix error, unless the text names a number.
-    if facts.outcome == Outcome::Unknown
-        && facts.thing != Thing::Plugin
+    if facts.kind.outcome == Outcome::Unknown
+        && facts.kind.thing != Thing::Plugin
         && may_have_errno(code, subcode)
     {
-        facts.outcome = of_errno(subcode);
+        facts.kind.outcome = of_errno(subcode);
         facts.number = Some(Number::Errno(subcode));
     }
     fill_in_from_code(&mut facts, code, subcode);
@@ -95,19 +106,20 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
 /// Adds what the code is about to facts that name no thing, unless the text says that another side failed.
 fn fill_in_from_code(facts: &mut ReasonFacts, code: i32, subcode: i32) {
     let of_code = kind_of_code(code, subcode);
-    let is_other_side =
-        facts.side != of_code.side && facts.side != Side::Unknown && of_code.side != Side::Unknown;
-    if facts.thing != Thing::Unknown || of_code.thing == Thing::Unknown || is_other_side {
+    let is_other_side = facts.kind.side != of_code.side
+        && facts.kind.side != Side::Unknown
+        && of_code.side != Side::Unknown;
+    if facts.kind.thing != Thing::Unknown || of_code.thing == Thing::Unknown || is_other_side {
         return;
     }
-    facts.thing = of_code.thing;
-    facts.operation = of_code.operation;
+    facts.kind.thing = of_code.thing;
+    facts.kind.operation = of_code.operation;
     facts.is_by_code = true;
-    if facts.side == Side::Unknown {
-        facts.side = of_code.side;
+    if facts.kind.side == Side::Unknown {
+        facts.kind.side = of_code.side;
     }
-    if facts.outcome == Outcome::Unknown {
-        facts.outcome = of_code.outcome;
+    if facts.kind.outcome == Outcome::Unknown {
+        facts.kind.outcome = of_code.outcome;
     }
 }
 
@@ -127,14 +139,11 @@ fn read_purpose(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         }
         _ => return None,
     };
-    Some(ReasonFacts {
-        speaker: Speaker::Person,
-        thing,
-        operation: Operation::Hold,
-        outcome: Outcome::Intended,
-        name: by_user.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    Some(
+        ReasonFacts::of(thing, Operation::Hold, Outcome::Intended)
+            .said_by(Speaker::Person)
+            .named(by_user),
+    )
 }
 
 /// Reads a limit on the size of all files.
@@ -147,16 +156,7 @@ fn read_sizes_at_submission(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     ]) {
         return None;
     }
-    let number = |text: Option<&str>| leading_number(text?);
-    let amount = |number: i64| u64::try_from(number).ok().map(Amount::Mib);
-    let mut facts = read_size_limit(scan);
-    facts.used = facts
-        .used
-        .or(number(scan.after("transferinputsizemb")).and_then(amount));
-    facts.limit = facts
-        .limit
-        .or(number(scan.after("max_transfer_input_mb")).and_then(amount));
-    Some(facts)
+    Some(read_size_limit(scan))
 }
 
 /// Reads that the program could not be started.
@@ -166,39 +166,34 @@ fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return Some(facts);
     }
     let program = scan.name_after("failed to execute ")?;
-    // Arguments of the job follow, and may have any words: the error is in the last bracket.
-    let end = ["(errno=", "(errno "]
-        .iter()
-        .filter_map(|word| scan.lower().rfind(word))
-        .max();
+    // Arguments of the job follow, and may have any words: the error is in the last bracket, or at the end.
+    let last = |words: &&str| scan.lower().rfind(words);
+    let bracket = ["(errno=", "(errno "].iter().filter_map(last).max();
+    let end = bracket.or_else(|| scan.lower().rfind(": "));
     let error = Scan::new(end.and_then(|at| scan.text.get(at..)).unwrap_or_default());
     let (outcome, number) = read_outcome(&error);
-    let mut facts = ReasonFacts {
-        thing: if is_installed(program) {
-            Thing::InstalledProgram
-        } else if program.starts_with('/') && !is_in_sandbox(program) {
-            Thing::SharedProgram
-        } else {
-            Thing::Program
-        },
-        operation: Operation::Execute,
-        outcome,
-        number,
-        name: Some(program.to_owned()),
-        side: Side::ExecutionPoint,
-        ..ReasonFacts::default()
+    let thing = if is_installed(program) {
+        Thing::InstalledProgram
+    } else if program.starts_with('/') && !is_in_sandbox(program) {
+        Thing::SharedProgram
+    } else {
+        Thing::Program
     };
+    let mut facts = ReasonFacts::of(thing, Operation::Execute, outcome)
+        .on(Side::ExecutionPoint)
+        .numbered(number)
+        .named(Some(program));
     if let Some(interpreter) = scan.after("invalid interpreter ").and_then(leading_name) {
-        facts.thing = Thing::Interpreter;
+        facts.kind.thing = Thing::Interpreter;
         facts.name = Some(interpreter.to_owned());
     } else if let Some(directory) = scan.name_after("initial working directory ") {
-        facts.thing = Thing::WorkingDirectory;
+        facts.kind.thing = Thing::WorkingDirectory;
         facts.name = Some(directory.to_owned());
     } else if scan.has("glexec") {
-        facts.thing = Thing::OwnSoftware;
-        facts.outcome = Outcome::Failed;
+        facts.kind.thing = Thing::OwnSoftware;
+        facts.kind.outcome = Outcome::Failed;
     } else if outcome == Outcome::NoMemory && scan.has("oom") {
-        facts.thing = Thing::Memory;
+        facts.kind.thing = Thing::Memory;
     }
     Some(facts)
 }
@@ -212,16 +207,13 @@ fn read_program_file(scan: &Scan<'_>) -> Option<ReasonFacts> {
     ]) {
         return None;
     }
-    Some(ReasonFacts {
-        side: Side::AccessPoint,
-        thing: Thing::Program,
-        operation: Operation::Execute,
-        outcome: Outcome::Denied,
-        name: scan
-            .name_after("file ")
-            .map(|name| name.split("' is").next().unwrap_or(name).to_owned()),
-        ..ReasonFacts::default()
-    })
+    let name = scan.name_after("file ");
+    let facts = ReasonFacts::of(Thing::Program, Operation::Execute, Outcome::Denied);
+    Some(
+        facts
+            .on(Side::AccessPoint)
+            .named(name.and_then(|name| name.split("' is").next())),
+    )
 }
 
 /// Reads that standard input, output or error could not be opened or written.
@@ -237,36 +229,35 @@ fn read_standard_stream(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_input && !is_output {
         return None;
     }
-    let name = scan.name_after("failed to open ").or_else(|| {
+    let name = scan.name_after("open ").or_else(|| {
         scan.after("bytes to ")
             .and_then(|rest| rest.split(" failed").next())
     });
     let (outcome, number) = match name {
         Some(name) => outcome_after(scan, name),
-        None => (Outcome::Unknown, None),
+        None => read_outcome(&Scan::new(&without_paths(scan.text))),
     };
-    let is_stream = scan.has("stream");
-    Some(ReasonFacts {
-        thing: if is_input {
-            Thing::StandardInput
-        } else {
-            Thing::StandardOutput
-        },
-        operation: if scan.has("write of") {
-            Operation::Write
-        } else {
-            Operation::Open
-        },
-        side: if is_stream {
-            Side::AccessPoint
-        } else {
-            input.head.side
-        },
-        outcome,
-        number,
-        name: name.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let thing = if is_input {
+        Thing::StandardInput
+    } else {
+        Thing::StandardOutput
+    };
+    let operation = if scan.has("write of") {
+        Operation::Write
+    } else {
+        Operation::Open
+    };
+    let side = if scan.has("stream") {
+        Side::AccessPoint
+    } else {
+        input.head.side
+    };
+    Some(
+        ReasonFacts::of(thing, operation, outcome)
+            .on(side)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Reads that the directory of the job or its event log could not be used.
@@ -281,54 +272,34 @@ fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     };
     let name = scan.name_after(words);
     let (outcome, number) = name.map_or((Outcome::Unknown, None), |name| outcome_after(scan, name));
-    Some(ReasonFacts {
-        side: if input.head.side == Side::Unknown {
-            Side::AccessPoint
-        } else {
-            input.head.side
-        },
-        thing,
-        operation: Operation::Open,
-        outcome,
-        number,
-        name: name.map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let side = if input.head.side == Side::Unknown {
+        Side::AccessPoint
+    } else {
+        input.head.side
+    };
+    Some(
+        ReasonFacts::of(thing, Operation::Open, outcome)
+            .on(side)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Words of faults of the software that runs containers, and not of an image.
+#[rustfmt::skip]
 const CONTAINER_SOFTWARE: &[&str] = &[
-    "docker daemon",
-    "cpus are not available",
-    "container name",
-    "mount config",
-    "bind source",
-    "shim task",
-    "cgroup",
-    "unable to launch container",
-    "cannot start container",
-    "no space left",
-    "failed to create scratch",
-    "oci runtime",
-    "device information",
-    "nvidia",
-    "custom device",
+    "docker daemon", "cpus are not available", "container name", "mount config", "bind source", "shim task",
+    "cgroup", "unable to launch container", "cannot start container", "no space left",
+    "failed to create scratch", "oci runtime", "device information", "nvidia", "custom device", "device driver",
+    "user namespace", "while mounting", "failed to mount", "setuid",
 ];
 
 /// Words of faults of containers.
+#[rustfmt::skip]
 const CONTAINERS: &[&str] = &[
-    "cannot pull image",
-    "response from daemon",
-    "running docker job",
-    "singularity test",
-    "apptainer test",
-    "container test",
-    "docker:",
-    "launch container",
-    "start container",
-    "image architecture",
-    "invalid reference format",
-    "docker daemon",
+    "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
+    "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
+    "invalid reference format", "docker daemon",
 ];
 
 /// Words of credentials by which images are pulled.
@@ -338,19 +309,16 @@ const IMAGE_CREDENTIALS: &[&str] = &["docker_pat", "docker cred", "docker pat"];
 fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     if scan.has_any(IMAGE_CREDENTIALS) {
-        return Some(ReasonFacts {
-            thing: Thing::Credential,
-            operation: Operation::Pull,
-            side: Side::AccessPoint,
-            outcome: Outcome::Absent,
-            ..ReasonFacts::default()
-        });
+        return Some(
+            ReasonFacts::of(Thing::Credential, Operation::Pull, Outcome::Absent)
+                .on(Side::AccessPoint),
+        );
     }
     if !scan.has_any(CONTAINERS) {
         return None;
     }
 
-    let pulled = scan.after("cannot pull image ").and_then(leading_word);
+    let pulled = scan.after("pull image ").and_then(leading_word);
     // Words in the name of an image mean nothing.
     let said = pulled.map(|image| scan.text.replace(image, "_"));
     let words = without_paths(said.as_deref().unwrap_or(scan.text));
@@ -366,6 +334,9 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         (Some(_), _) => (Thing::Program, Operation::Start),
         _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
         (_, Some(_)) => (Thing::Image, Operation::Pull),
+        _ if outcome.passes() && words.has("docker") => {
+            (Thing::ContainerSoftware, Operation::Start)
+        }
         _ => (Thing::Image, Operation::Start),
     };
     if scan.has("requested cpus") {
@@ -376,18 +347,15 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             .and_then(leading_word)
             .or_else(|| scan.name_after("open image "))
     };
-    Some(ReasonFacts {
-        side: Side::ExecutionPoint,
-        thing,
-        operation,
-        outcome,
-        number,
-        name: program
-            .or(pulled)
-            .or_else(|| image().filter(|_| thing == Thing::Image))
-            .map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let name = program
+        .or(pulled)
+        .or_else(|| image().filter(|_| thing == Thing::Image));
+    Some(
+        ReasonFacts::of(thing, operation, outcome)
+            .on(Side::ExecutionPoint)
+            .numbered(number)
+            .named(name),
+    )
 }
 
 /// Reads that a script of the site or of the job, or a checkpoint failed.
@@ -403,32 +371,29 @@ fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return None;
     };
     let (_, number) = read_outcome(scan);
-    let is_upload = scan.has("upload checkpoint");
-    Some(ReasonFacts {
-        speaker: if thing == Thing::Hook {
-            Speaker::Hook
-        } else {
-            input.speaker()
-        },
-        side: if scan.has("hook_shadow") {
-            Side::AccessPoint
-        } else {
-            Side::ExecutionPoint
-        },
-        thing,
-        operation: if is_upload {
-            Operation::Send
-        } else {
-            Operation::Execute
-        },
-        outcome: Outcome::Failed,
-        number,
-        name: scan
-            .after_last("): ")
-            .filter(|_| thing == Thing::Hook)
-            .map(str::to_owned),
-        ..ReasonFacts::default()
-    })
+    let is_hook = thing == Thing::Hook;
+    let operation = if scan.has("upload checkpoint") {
+        Operation::Send
+    } else {
+        Operation::Execute
+    };
+    let side = if scan.has("hook_shadow") {
+        Side::AccessPoint
+    } else {
+        Side::ExecutionPoint
+    };
+    let speaker = if is_hook {
+        Speaker::Hook
+    } else {
+        input.speaker()
+    };
+    Some(
+        ReasonFacts::of(thing, operation, Outcome::Failed)
+            .said_by(speaker)
+            .on(side)
+            .numbered(number)
+            .named(scan.after_last("): ").filter(|_| is_hook)),
+    )
 }
 
 /// Reads that a proxy, a token or another credential is missing or refused.
@@ -448,18 +413,18 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_about || is_certificate_of_server {
         return None;
     }
-    let (outcome, number) = read_outcome(scan);
-    Some(ReasonFacts {
-        thing: Thing::Credential,
-        operation: Operation::Authenticate,
-        outcome: if outcome == Outcome::Unknown {
-            Outcome::Absent
-        } else {
-            outcome
-        },
-        number,
-        ..ReasonFacts::default()
-    })
+    let (outcome, number) = match read_outcome(scan) {
+        (Outcome::Unknown, number) => (Outcome::Absent, number),
+        read => read,
+    };
+    // The service that asks for it, or the user who has it.
+    let word_after = |words: &str| scan.after(words).and_then(leading_word);
+    let host = || word_after("schedd ").or_else(|| word_after("user: "));
+    Some(
+        ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome)
+            .numbered(number)
+            .named(first_url(scan.text).or_else(host)),
+    )
 }
 
 /// Reads that a job cannot start at the times that it asks for, or for its account.
@@ -474,114 +439,10 @@ fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     } else {
         return None;
     };
+    let user = scan.after("user: ").and_then(leading_word);
     Some(ReasonFacts {
-        thing,
-        outcome,
-        name: scan
-            .after("user: ")
-            .and_then(leading_word)
-            .map(str::to_owned),
         message: scan.text.to_owned(),
-        ..ReasonFacts::default()
-    })
-}
-
-/// Words of the parts of HTCondor that send jobs to other systems.
-const REMOTE_WORDS: &[&str] = &[
-    "attempts to submit failed",
-    "submission command failed",
-    "submission script",
-    "batch queue",
-    "gahp",
-    "gridmanager",
-    "remote schedd",
-    "schedd ",
-    "globus",
-    "gram server",
-    "gridresource",
-    "stage-in failed",
-    "stage-out failed",
-    "arc job",
-    "lrms",
-    "instance",
-    "no matching routes",
-    "held remotely",
-    "job cancel did not succeed",
-    "universe",
-    "blah",
-    "cream error",
-    "job submission",
-    "submitted jobs",
-    "max_jobs",
-];
-
-/// Words of a system that takes no jobs at present.
-const CLOSED_WORDS: &[&str] = &[
-    "submission is not allowed",
-    "submission disabled",
-    "not accepting",
-    "is draining",
-    "queue is closed",
-];
-
-/// Words of a system that has as many jobs as it takes.
-const FULL_WORDS: &[&str] = &[
-    "max_jobs",
-    "too many jobs",
-    "queue is full",
-    "submit limit",
-    "job limit",
-];
-
-/// Reads that another batch system, or a service for jobs elsewhere, did not take or lost the job.
-fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let scan = &input.scan;
-    let is_remote_code = matches!(input.code, Some(2 | 37..=42));
-    if !is_remote_code && !scan.has_any(REMOTE_WORDS) {
-        return None;
-    }
-    // The batch system's own words are in `(stderr:...)`.
-    let words = scan
-        .after_last("stderr:")
-        .filter(|rest| rest.len() > 2)
-        .unwrap_or(scan.text);
-    let own = Scan::new(words);
-    let is_own_request = own.has_any(&[
-        "account/partition",
-        "invalid account",
-        "invalid job universe",
-        "not of type",
-        "invalid qos",
-        "invalid partition",
-        "unknown queue",
-        "vmgahp",
-    ]);
-    let is_time = own.has_any(&["wall time", "walltime"]);
-    let (mut outcome, number) = read_outcome(&own);
-    if is_time {
-        outcome = Outcome::Exceeded;
-    } else if own.has_any(CLOSED_WORDS) {
-        outcome = Outcome::Unavailable;
-    } else if own.has_any(FULL_WORDS) {
-        outcome = Outcome::Busy;
-    }
-    Some(ReasonFacts {
-        thing: match (is_time, is_own_request) {
-            (true, _) => Thing::Time,
-            (_, true) => Thing::RemoteRequest,
-            _ => Thing::RemoteSystem,
-        },
-        operation: if is_time {
-            Operation::Use
-        } else {
-            Operation::Submit
-        },
-        side: Side::Server,
-        outcome,
-        number,
-        limit: is_time.then(|| read_time_limit(&own)).flatten(),
-        message: words.trim_end_matches([')', '-', ' ']).to_owned(),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(thing, Operation::Unknown, outcome).named(user)
     })
 }
 
@@ -600,13 +461,14 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !is_own {
         return None;
     }
-    Some(ReasonFacts {
-        thing: Thing::OwnSoftware,
-        outcome: if scan.has("installed") {
-            Outcome::Absent
-        } else {
-            Outcome::Failed
-        },
-        ..ReasonFacts::default()
-    })
+    let outcome = if scan.has("installed") {
+        Outcome::Absent
+    } else {
+        Outcome::Failed
+    };
+    Some(ReasonFacts::of(
+        Thing::OwnSoftware,
+        Operation::Unknown,
+        outcome,
+    ))
 }

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use self::Action::{Fix, Later, Leave, TryOne};
 use self::Party::{Machine, Nobody, Server, Site, User, UserOrMachine};
-use super::facts::Operation::{CreateDirectory, Pull, Read, Send, Write};
+use super::facts::Operation::{CreateDirectory, Pull, Read, Receive, Send, Write};
 use super::facts::Outcome::{
     Absent, BadCertificate, Busy, Corrupt, Denied, Died, Disconnected, Exceeded, Exists, Expired,
     Failed, Full, Intended, Invalid, MountLost, NoMemory, Quota, ReadOnly, TimedOut, TooLarge,
     Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
 };
-use super::facts::{Operation, Outcome, ReasonKind, Side, Speaker, Thing};
+use super::facts::{Operation, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing};
 
 /// Advice on a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,6 +88,62 @@ pub fn rule_for(kind: ReasonKind) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.fits(&kind))
 }
 
+/// Attributes that the words of a reason about a thing point to, before the attributes of its rule. No words: any.
+const ATTRIBUTES: &[(Thing, &str, &str)] = &[
+    (Thing::Time, "execute duration", "AllowedExecuteDuration"),
+    (Thing::Time, "job duration", "AllowedJobDuration"),
+    (Thing::Time, "maxruntime", "MaxRuntime"),
+    (Thing::TransferSize, "download", "MaxTransferOutputMB"),
+    (Thing::Credential, "docker", "DockerSendCredentials"),
+    (Thing::Credential, "access key", "EC2AccessKeyId"),
+    (Thing::Credential, "secret key", "EC2SecretAccessKey"),
+    (Thing::Credential, "gahp with token", "ScitokensFile"),
+    (Thing::Credential, "scitoken", "ScitokensFile"),
+    (Thing::Credential, "proxy", "x509userproxy"),
+    (Thing::Credential, "x509", "x509userproxy"),
+    (Thing::Credential, "arc job", "x509userproxy"),
+    (Thing::Credential, "kerberos", "SendCredential"),
+    (Thing::Credential, "", "OAuthServicesNeeded"),
+    (Thing::Image, "", "ContainerImage"),
+    (Thing::File, "manifest", "DataReuseManifestSHA256"),
+    (Thing::File, "output directory", "OutputDirectory"),
+    (Thing::RemoteRequest, "universe", "JobUniverse"),
+    (Thing::RemoteRequest, "gridresource", "GridResource"),
+    (Thing::RemoteRequest, "account", "BatchProject"),
+    (Thing::Schedule, "hour", "CronHour"),
+    (Thing::Schedule, "minute", "CronMinute"),
+    (Thing::Request, "accounting", "AcctGroup"),
+    (Thing::Request, "maxruntime", "MaxRuntime"),
+    (Thing::Request, "gpu", "RequestGPUs"),
+    (Thing::Request, "memory", "RequestMemory"),
+    (Thing::Request, "disk", "RequestDisk"),
+    (Thing::Request, "cpu", "RequestCpus"),
+    (Thing::Request, "core", "RequestCpus"),
+    (Thing::Disk, "", "RequestDisk"),
+    (Thing::Cpus, "", "RequestCpus"),
+];
+
+/// Attributes of a job's own policy.
+const OWN_POLICY: &[&str] = &["PeriodicHold", "OnExitHold"];
+
+/// Returns the attributes of the job that may have the wrong value, the likeliest first.
+pub(super) fn attributes_for(rule: &Rule, facts: &ReasonFacts) -> Vec<&'static str> {
+    let message = facts.message.to_ascii_lowercase();
+    let is_named =
+        |row: &&(Thing, &str, &str)| row.0 == facts.kind.thing && message.contains(row.1);
+    let named = ATTRIBUTES
+        .iter()
+        .find(is_named)
+        .filter(|_| !rule.attribute.is_empty());
+    let first = named.map(|row| row.2);
+    let others = rule.attribute.iter().copied();
+    let is_of_job = |attribute: &&str| {
+        facts.kind.speaker == Speaker::JobPolicy || !OWN_POLICY.contains(attribute)
+    };
+    let others = others.filter(|attribute| Some(*attribute) != first);
+    first.into_iter().chain(others).filter(is_of_job).collect()
+}
+
 const ANY: Rule = Rule {
     speaker: &[],
     thing: &[],
@@ -134,17 +190,29 @@ const RULES: &[Rule] = &[
     Rule { outcome: &[Intended], action: Leave, fault: Nobody, mend: "release it once that reason is gone", ..ANY },
 
     // Memory, disk, CPUs, time and starts.
-    Rule { thing: &[Thing::Memory, Thing::Disk, Thing::Cpus], outcome: &[Wasted], action: Fix, fault: User, attribute: &["RequestMemory"],
+    Rule { thing: &[Thing::Cpus], outcome: &[Wasted], action: Fix, fault: User, attribute: &["RequestCpus"],
+        mend: "find out what the program waits for, or request fewer CPUs", look: "Out and Err of the job", ..ANY },
+    Rule { thing: &[Thing::Memory, Thing::Disk], outcome: &[Wasted], action: Fix, fault: User, attribute: &["RequestMemory"],
         mend: "lower the request to what it uses; do not raise it", look: "its usage and its request", ..ANY },
     Rule { thing: &[Thing::Memory], action: Fix, fault: User, attribute: &["RequestMemory"],
         mend: "raise RequestMemory above the larger of limit and use", look: "MemoryUsage and RequestMemory", ..ANY },
     Rule { thing: &[Thing::Disk], action: Fix, fault: User, attribute: &["RequestDisk"],
         mend: "raise RequestDisk", look: "DiskUsage and RequestDisk", ..ANY },
+    Rule { thing: &[Thing::Resource], action: Fix, fault: User, attribute: &["RequestMemory", "RequestDisk", "RequestCpus"],
+        mend: "raise the request for what it used up", look: "its usage and its requests", ..ANY },
+    Rule { thing: &[Thing::Request], outcome: &[Invalid], action: Fix, fault: User, attribute: &["Requirements"],
+        mend: "a rule of the site asks for another setting: do what it says, then release", ..ANY },
+    Rule { thing: &[Thing::Request], action: Fix, fault: User, attribute: &["Requirements"],
+        mend: "lower the request or correct the requirements, so that a machine meets them (condor_q -better-analyze)", look: "its requests and the machines", ..ANY },
+    Rule { thing: &[Thing::Device], outcome: &[NoMemory], action: Fix, fault: User, attribute: &["RequireGPUs", "RequestGPUs"],
+        mend: "ask for a GPU with more memory (gpus_minimum_memory), or use less of it", ..ANY },
+    Rule { thing: &[Thing::Device], action: TryOne, fault: Machine, attribute: &["Requirements"],
+        mend: "another machine may work: keep off this one", ..ANY },
     Rule { thing: &[Thing::Cpus], action: Fix, fault: User, attribute: &["RequestCpus"],
         mend: "raise RequestCpus, or limit its threads", look: "CpusUsage and RequestCpus", ..ANY },
     Rule { thing: &[Thing::Time], outcome: &[Wasted], action: TryOne, fault: Site,
         mend: "it ended sooner than its site allows: try one, and ask the site", ..ANY },
-    Rule { thing: &[Thing::Time], action: Fix, fault: User, attribute: &["AllowedJobDuration", "AllowedExecuteDuration", "MaxWallTime"],
+    Rule { thing: &[Thing::Time], action: Fix, fault: User, attribute: &["PeriodicHold"],
         mend: "released unchanged it reaches the limit again: split the work, checkpoint it or ask for more time; remove it if none of these is possible",
         look: "the time it has run, and its limit", ..ANY },
     Rule { thing: &[Thing::Starts], action: Fix, fault: User, attribute: &["PeriodicHold"],
@@ -153,7 +221,7 @@ const RULES: &[Rule] = &[
         mend: "its files are larger than the limit: move large files another way, or raise the limit if the site allows it", look: "the sizes of its files", ..ANY },
 
     // Credentials.
-    Rule { thing: &[Thing::Credential], operation: &[Pull], action: TryOne, fault: Site, attribute: &["DockerSendCredentials"],
+    Rule { thing: &[Thing::Credential], operation: &[Pull], action: Fix, fault: Site, attribute: &["DockerSendCredentials"],
         mend: "the access point cannot send the credential for the image: ask its administrators, or do without it", ..ANY },
     Rule { thing: &[Thing::Credential], operation: &[Read], outcome: &[MountLost, TimedOut], action: Later, fault: Site,
         mend: "release it once the file system answers again", look: "whether {name} can be read", ..ANY },
@@ -235,6 +303,9 @@ const RULES: &[Rule] = &[
         mend: "its arguments or its environment are too long: shorten them", ..ANY },
     Rule { thing: &[Thing::InstalledProgram, Thing::SharedProgram], action: TryOne, fault: Machine, attribute: &["Cmd", "Requirements"],
         mend: "{name} is not started on this machine: another one may", ..ANY },
+    Rule { thing: &[Thing::Program], operation: &[Operation::Execute], outcome: &[Outcome::Unknown, Failed], action: TryOne, fault: UserOrMachine, attribute: &["Cmd"],
+        mend: "the reason does not say why {name} could not be started: another machine may do; correct its path, its mode or its architecture if none does",
+        look: "the program and its first line", ..ANY },
     Rule { thing: &[Thing::Program], operation: &[Operation::Execute], action: Fix, fault: User, attribute: &["Cmd"],
         mend: "{name} cannot be started anywhere until its path, its mode and its architecture are right", look: "the program and its first line", ..ANY },
     Rule { thing: &[Thing::Program], operation: &[Operation::Start], action: Fix, fault: User, attribute: &["Cmd", "ContainerImage"],
@@ -244,7 +315,7 @@ const RULES: &[Rule] = &[
         mend: "put the input {name} back, or correct its path", look: "whether {name} is there", ..ANY },
     Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[MountLost, TimedOut, Full, ReadOnly], action: TryOne, fault: Machine, attribute: &["Out", "Err"],
         mend: "the machine cannot write {name}: another one may", ..ANY },
-    Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[Absent, WrongKind], action: TryOne, fault: UserOrMachine, attribute: &["Out", "Err"],
+    Rule { thing: &[Thing::StandardOutput], side: EP, outcome: &[Absent, WrongKind, Outcome::Unknown, Failed], action: TryOne, fault: UserOrMachine, attribute: &["Out", "Err"],
         mend: "the machine does not see the directory of {name}: another one may; if none does, create it or correct the path", look: "the directory of {name}", ..ANY },
     Rule { thing: &[Thing::StandardOutput], outcome: PASSING, action: Later, fault: Site,
         mend: "release it once the file system of its output works and has room", ..ANY },
@@ -252,7 +323,7 @@ const RULES: &[Rule] = &[
         mend: "the disk quota is used up where {name} goes: remove files or ask for a larger quota", ..ANY },
     Rule { thing: &[Thing::StandardOutput], action: Fix, fault: User, attribute: &["Out", "Err"],
         mend: "its output {name} cannot be written: create its directory, correct the path, or renew the token that its file system needs", look: "the directory of {name}", ..ANY },
-    Rule { thing: &[Thing::WorkingDirectory], outcome: PASSING, action: Later, fault: Site,
+    Rule { thing: &[Thing::WorkingDirectory], outcome: PASSING, action: Later, fault: Site, attribute: &["Iwd"],
         mend: "release it once the file system of {name} answers again", look: "whether {name} answers", ..ANY },
     Rule { thing: &[Thing::WorkingDirectory], action: Fix, fault: User, attribute: &["Iwd"],
         mend: "create the directory {name}, or correct initialdir", look: "whether {name} is there", ..ANY },
@@ -304,6 +375,8 @@ const RULES: &[Rule] = &[
         mend: "the job's own policy holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
 
     // Other systems, and HTCondor itself.
+    Rule { thing: &[Thing::RemoteSystem], operation: &[Operation::Cancel], action: Fix, fault: Server, attribute: &["EC2InstanceName"],
+        mend: "look there whether the instance still runs, and end it, since it may cost money; then remove the job", ..ANY },
     Rule { thing: &[Thing::RemoteRequest], action: Fix, fault: User, attribute: &["BatchQueue", "BatchProject", "GridResource"],
         mend: "the other system does not take such a request: correct it", ..ANY },
     Rule { thing: &[Thing::RemoteSystem], outcome: &[TimedOut, Disconnected, Busy, Unavailable], action: Later, fault: Server, mend: "release it once the other system answers again", ..ANY },
@@ -319,4 +392,6 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Unknown], side: EP, outcome: DISK, action: TryOne, fault: Machine, mend: "the machine failed: another one may work", ..ANY },
     Rule { thing: &[Thing::Unknown], outcome: &[TimedOut, Disconnected, Unavailable, Busy, MountLost, Corrupt], action: Later, fault: Server,
         mend: "this passes without a repair: release it later", ..ANY },
+    Rule { thing: &[Thing::Unknown], operation: &[Send, Receive], outcome: &[Outcome::Unknown, Failed], action: TryOne, fault: UserOrMachine,
+        mend: "the transfer broke off, and the reason does not say why: try one", look: "the events before the hold", ..ANY },
 ];

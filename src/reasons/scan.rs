@@ -29,6 +29,18 @@ impl<'a> Scan<'a> {
         phrases.iter().any(|words| self.has(words))
     }
 
+    /// Returns true if a word of the text begins with one of `words`. An underscore ends a word, as in
+    /// `request_cpus`.
+    pub(super) fn has_word(&self, words: &[&str]) -> bool {
+        let begins_word =
+            |at: usize| !self.lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        words.iter().any(|word| {
+            self.lower
+                .match_indices(word)
+                .any(|(at, _)| begins_word(at))
+        })
+    }
+
     /// Returns the text after the first `words`, which are in lower case.
     pub(super) fn after(&self, words: &str) -> Option<&'a str> {
         let at = self.lower.find(words)?;

@@ -85,14 +85,11 @@ const NAME_WORDS: &[&str] = &[
 fn read_file(transfer: &Transfer, details: &Scan<'_>) -> Option<ReasonFacts> {
     let named = |words: &&str| details.name_after(words);
     if let Some(name) = NAME_WORDS.iter().find_map(named) {
-        return Some(ReasonFacts {
-            side: transfer.side,
-            thing: Thing::OutputName,
-            operation: Operation::Write,
-            outcome: Outcome::Invalid,
-            name: Some(name.to_owned()),
-            ..ReasonFacts::default()
-        });
+        return Some(
+            ReasonFacts::of(Thing::OutputName, Operation::Write, Outcome::Invalid)
+                .on(transfer.side)
+                .named(Some(name)),
+        );
     }
     if details.has("bytes exceeded") || details.has("max_transfer_") {
         return Some(read_size_limit(details));
@@ -109,20 +106,18 @@ fn read_file(transfer: &Transfer, details: &Scan<'_>) -> Option<ReasonFacts> {
     } else {
         Thing::File
     };
-    Some(ReasonFacts {
-        // A daemon that does not name itself is the one that the user runs.
-        side: if transfer.side == Side::Unknown {
-            Side::AccessPoint
-        } else {
-            transfer.side
-        },
-        thing,
-        operation: *operation,
-        outcome,
-        number,
-        name: Some(name.to_owned()),
-        ..ReasonFacts::default()
-    })
+    // A daemon that does not name itself is the one that the user runs.
+    let side = if transfer.side == Side::Unknown {
+        Side::AccessPoint
+    } else {
+        transfer.side
+    };
+    Some(
+        ReasonFacts::of(thing, *operation, outcome)
+            .on(side)
+            .numbered(number)
+            .named(Some(name)),
+    )
 }
 
 /// Reads how the operation on the file `name` ended: by what follows its name. Words in names mean
@@ -143,13 +138,10 @@ pub(super) fn outcome_after(details: &Scan<'_>, name: &str) -> (Outcome, Option<
 pub(super) fn read_size_limit(scan: &Scan<'_>) -> ReasonFacts {
     let (limit, used) = read_sizes(scan);
     ReasonFacts {
-        thing: Thing::TransferSize,
-        operation: Operation::Send,
-        outcome: Outcome::Exceeded,
-        name: scan.name_after("sending file ").map(str::to_owned),
         limit,
         used,
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(Thing::TransferSize, Operation::Send, Outcome::Exceeded)
+            .named(scan.name_after("sending file "))
     }
 }
 
@@ -166,23 +158,15 @@ fn is_image(name: &str) -> bool {
 }
 
 /// Words of faults of a credential, in the message of a plug-in.
+#[rustfmt::skip]
 const CREDENTIAL_WORDS: &[&str] = &[
-    "token",
-    "credential",
-    "_condor_creds",
-    "signing url",
-    "access key",
-    "proxy certificate",
+    "token", "credential", "_condor_creds", "signing url", "access key", "proxy certificate",
 ];
 
 /// Words of a plug-in that ended without doing its work.
+#[rustfmt::skip]
 const PLUGIN_DIED: &[&str] = &[
-    "output file",
-    "exited unexpectedly",
-    "panic",
-    "valid response",
-    "no valid classads",
-    "is not operational",
+    "output file", "exited unexpectedly", "panic", "valid response", "no valid classads", "is not operational",
 ];
 
 /// Words of a plug-in that is not there, or not allowed.
@@ -200,25 +184,24 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
         .after_last("url file = ")
         .and_then(|rest| rest.split([' ', ')']).next())
         .filter(|url| !url.is_empty())
-        .or_else(|| first_url(&message));
+        .or_else(|| first_url(&message))
+        .or_else(|| input.scan.name_after("failed to receive file "));
     let words = without_paths(&message);
     let inner = Scan::new(&words);
     let (outcome, number) = outcome_of_attempts(&inner);
     let is_output = transfer.direction == Some(Direction::Output);
+    let operation = if is_output {
+        Operation::Send
+    } else {
+        Operation::Receive
+    };
     let mut facts = ReasonFacts {
-        speaker: Speaker::Plugin,
-        side: Side::Server,
-        thing: Thing::Object,
-        operation: if is_output {
-            Operation::Send
-        } else {
-            Operation::Receive
-        },
-        outcome,
-        number,
-        name: url.map(str::to_owned),
         message: message.clone(),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(Thing::Object, operation, outcome)
+            .said_by(Speaker::Plugin)
+            .on(Side::Server)
+            .numbered(number)
+            .named(url)
     };
 
     let all = Scan::new(details);
@@ -226,19 +209,19 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
     if inner.has("local file") {
         read_local_file(&mut facts, &message, is_output);
     } else if inner.has_any(CREDENTIAL_WORDS) && !outcome.passes() {
-        facts.thing = Thing::Credential;
-        facts.side = Side::ExecutionPoint;
-        facts.operation = Operation::Authenticate;
+        facts.kind.thing = Thing::Credential;
+        facts.kind.side = Side::ExecutionPoint;
+        facts.kind.operation = Operation::Authenticate;
     } else if is_killed || inner.has_any(PLUGIN_DIED) || inner.has_any(PLUGIN_ABSENT) {
         read_plugin_itself(&mut facts, &inner, &all, is_killed);
     } else if let Some(host) = inner.after("could not resolve host") {
         let host = leading_word(host.trim_start_matches(':'));
         facts.name = host.map(str::to_owned);
     } else if is_output && inner.has("overwrite") {
-        facts.outcome = Outcome::Exists;
+        facts.kind.outcome = Outcome::Exists;
     }
-    if matches!(facts.outcome, Outcome::Unknown | Outcome::Failed) {
-        facts.outcome = outcome_of_exit(input, &all);
+    if matches!(facts.kind.outcome, Outcome::Unknown | Outcome::Failed) {
+        facts.kind.outcome = outcome_of_exit(input, &all);
     }
     facts
 }
@@ -248,10 +231,10 @@ fn read_local_file(facts: &mut ReasonFacts, message: &str, is_output: bool) {
     let name = Scan::new(message)
         .name_after("local file ")
         .map(str::to_owned);
-    facts.thing = Thing::SandboxFile;
-    facts.side = Side::ExecutionPoint;
+    facts.kind.thing = Thing::SandboxFile;
+    facts.kind.side = Side::ExecutionPoint;
     facts.name = name;
-    facts.operation = if is_output {
+    facts.kind.operation = if is_output {
         Operation::Read
     } else {
         Operation::Write
@@ -261,18 +244,18 @@ fn read_local_file(facts: &mut ReasonFacts, message: &str, is_output: bool) {
 /// Reads that the plug-in itself failed, or is not there. `inner` is its message, and `all` what the
 /// daemon says of it.
 fn read_plugin_itself(facts: &mut ReasonFacts, inner: &Scan<'_>, all: &Scan<'_>, is_killed: bool) {
-    facts.thing = Thing::Plugin;
-    facts.side = Side::ExecutionPoint;
-    facts.operation = Operation::Execute;
+    facts.kind.thing = Thing::Plugin;
+    facts.kind.side = Side::ExecutionPoint;
+    facts.kind.operation = Operation::Execute;
     let scheme = inner.after("plugin for type ").and_then(leading_word);
     facts.name = scheme.map(str::to_owned);
     if is_killed || inner.has_any(PLUGIN_DIED) {
-        facts.outcome = Outcome::Died;
+        facts.kind.outcome = Outcome::Died;
         facts.number = read_number(all);
     } else if inner.has("user-supplied") {
-        facts.outcome = Outcome::Denied;
+        facts.kind.outcome = Outcome::Denied;
     } else {
-        facts.outcome = Outcome::Absent;
+        facts.kind.outcome = Outcome::Absent;
     }
 }
 
@@ -319,23 +302,21 @@ fn read_rest(transfer: &Transfer, details: &str) -> Option<ReasonFacts> {
     let hook = scan.after("remote transfer hook error");
     let words = without_paths(details);
     let (outcome, number) = read_outcome(&Scan::new(&words));
+    let thing = if hook.is_some() {
+        Thing::Object
+    } else {
+        Thing::Unknown
+    };
+    let operation = match transfer.direction {
+        Some(Direction::Output) => Operation::Send,
+        _ => Operation::Receive,
+    };
+    let name = hook.and_then(|rest| leading_name(rest.trim_start_matches(':')));
     Some(ReasonFacts {
-        side: transfer.side,
-        thing: if hook.is_some() {
-            Thing::Object
-        } else {
-            Thing::Unknown
-        },
-        operation: match transfer.direction {
-            Some(Direction::Output) => Operation::Send,
-            _ => Operation::Receive,
-        },
-        outcome,
-        number,
-        name: hook
-            .and_then(|rest| leading_name(rest.trim_start_matches(':')))
-            .map(str::to_owned),
         message: innermost(details),
-        ..ReasonFacts::default()
+        ..ReasonFacts::of(thing, operation, outcome)
+            .on(transfer.side)
+            .numbered(number)
+            .named(name)
     })
 }

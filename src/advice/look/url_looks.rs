@@ -156,7 +156,7 @@ fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
     is_askable(url).then_some(FailedUrl {
         job,
         url,
-        was_not_found: NamedFault::of_kind(stated.kind()) == NamedFault::Missing,
+        was_not_found: NamedFault::of_kind(stated.kind) == NamedFault::Missing,
     })
 }
 

@@ -155,7 +155,7 @@ mod tests {
     use htcondor_holdreasons::read_reason;
 
     fn fault(code: i32, subcode: i32, reason: &str) -> NamedFault {
-        NamedFault::of_kind(read_reason(reason, Some((code, subcode))).kind())
+        NamedFault::of_kind(read_reason(reason, Some((code, subcode))).kind)
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             "server returned 404 Not Found ( URL file = osdf:///lab/x.tar )",
             Some((13, 256)),
         )
-        .kind();
+        .kind;
         let corrected = |fault: NamedFault| NamedFault::of_kind(fault.corrects(missing));
         for fault in [NamedFault::Missing, NamedFault::Server] {
             assert_eq!(corrected(fault), fault);
