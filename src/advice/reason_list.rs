@@ -207,8 +207,11 @@ mod tests {
         listed_reasons(text).expect("reasons")
     }
 
-    /// Counts the jobs of each kind of reason in `text`, with the codes.
-    fn kinds(text: &str) -> Vec<(Option<(i32, i32)>, Thing, u64)> {
+    /// The codes, the thing that failed, and the number of jobs.
+    type CountedKind = (Option<(i32, i32)>, Thing, u64);
+
+    /// Counts the jobs of each kind of reason in `text`.
+    fn kinds(text: &str) -> Vec<CountedKind> {
         let mut counts = std::collections::BTreeMap::new();
         for one in listed(text) {
             let thing = read_reason(&one.reason, one.codes).thing;
