@@ -7,6 +7,7 @@ use htcondor_holdreasons::{Outcome, Thing};
 use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
+use super::common_machine::CommonMachine;
 use super::held_ids::{HeldCommand, HeldId};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
@@ -81,6 +82,12 @@ pub struct CauseGroup<'a> {
     pub command: Option<HeldCommand>,
     /// Command to type once the fault is fixed or has passed.
     pub then: Option<HeldCommand>,
+    /// Machine on which most of the jobs failed, unless a repair of theirs mends them.
+    #[serde(skip)]
+    pub machine: Option<CommonMachine>,
+    /// Command that removes the jobs, if they may have to be submitted again.
+    #[serde(skip)]
+    pub removal: Option<HeldCommand>,
 }
 
 impl CauseGroup<'_> {
@@ -282,6 +289,20 @@ fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
         raise,
         command,
         then,
+        machine: may_avoid_machine(first.action)
+            .then(|| CommonMachine::find(jobs, &named))
+            .flatten(),
+        removal: (first.may_need_new_submission && first.action == HoldAction::Fix)
+            .then(|| HeldCommand::new("condor_rm", &named, ""))
+            .flatten(),
+    }
+}
+
+/// Returns true if jobs with this answer may succeed on another machine.
+fn may_avoid_machine(action: HoldAction) -> bool {
+    match action {
+        HoldAction::Release | HoldAction::Probe | HoldAction::Later | HoldAction::None => true,
+        HoldAction::Fix | HoldAction::Remove | HoldAction::Leave => false,
     }
 }
 
@@ -366,13 +387,13 @@ fn commands(
     match first.action {
         HoldAction::Release | HoldAction::Probe => (release(), None),
         HoldAction::Remove => (HeldCommand::new("condor_rm", jobs, ""), None),
-        HoldAction::Fix => match raise {
-            Some(raise) => (
-                HeldCommand::new("condor_qedit", jobs, &raise.arguments()),
-                release(),
-            ),
-            None => (HeldCommand::look(jobs), release()),
-        },
+        HoldAction::Fix => {
+            let command = match raise {
+                Some(raise) => HeldCommand::new("condor_qedit", jobs, &raise.arguments()),
+                None => HeldCommand::look(jobs),
+            };
+            (command, release().filter(|_| is_released))
+        }
         HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
         HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
     }

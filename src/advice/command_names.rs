@@ -4,7 +4,7 @@
 const MAX_NAME_BYTES: usize = 256;
 
 /// Returns true if `name` means itself in a shell, in an expression and as a value of an option.
-fn is_plain_name(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.starts_with('-')

@@ -1,4 +1,4 @@
-//! Finds idle jobs that request less memory than many jobs of their batch used.
+//! Finds idle jobs that request less memory than many jobs of their batch used, or far more than all of them did.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -12,9 +12,9 @@ use super::unheld_job::UnheldJob;
 use super::unheld_jobs::UnheldJobs;
 use poolcast_events::EventStore;
 
-/// Idle jobs of one batch that request less memory than many jobs of the batch used.
+/// Idle jobs of one batch whose request does not fit the memory that jobs of the batch used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LowRequest {
+pub struct UnfitRequest {
     /// The jobs.
     #[serde(flatten)]
     pub members: IdleBatch,
@@ -22,7 +22,7 @@ pub struct LowRequest {
     pub requested_mb: u64,
     /// Jobs of the batch whose usage is known.
     pub known_jobs: usize,
-    /// Jobs among them that used more.
+    /// Jobs among them that used more; 0 if the request is far too high.
     pub larger_jobs: usize,
     /// The request that does for most of them, MB.
     pub request_mb: u64,
@@ -34,9 +34,9 @@ pub struct LowRequest {
 /// jobs and a better request.
 type RequestKey<'a> = (IdleBatchKey<'a>, u64, (usize, usize, u64));
 
-/// Finds the idle ones of `jobs` that request too little, by the runs in `store`: those of most jobs
+/// Finds the idle ones of `jobs` that request too little or far too much, by the runs in `store`: those of most jobs
 /// first.
-pub fn low_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<LowRequest> {
+pub fn unfit_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<UnfitRequest> {
     let aps: HashMap<&str, u32> = (0..)
         .zip(&store.summary.aps)
         .map(|(at, ap)| (ap.as_str(), at))
@@ -56,33 +56,34 @@ pub fn low_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<LowRequest> {
         let Some(plan) = plans.of_cluster(ap, job.job.cluster) else {
             continue;
         };
-        let Some(larger_jobs) = plan.many_over(requested_mb) else {
+        let far_more = plan.is_far_below(requested_mb).then_some(0);
+        let Some(larger_jobs) = plan.many_over(requested_mb).or(far_more) else {
             continue;
         };
         let facts = (plan.jobs, larger_jobs, plan.request_mb);
         let key = (batch_key(job), requested_mb, facts);
         low.entry(key).or_default().push(job);
     }
-    let mut found: Vec<LowRequest> = low
+    let mut found: Vec<UnfitRequest> = low
         .into_iter()
-        .map(|((_, requested_mb, facts), members)| LowRequest::new(&members, requested_mb, facts))
+        .map(|((_, requested_mb, facts), members)| UnfitRequest::new(&members, requested_mb, facts))
         .collect();
     found.sort_by_key(|one| Reverse(one.members.jobs.len()));
     found
 }
 
-impl LowRequest {
+impl UnfitRequest {
     /// Describes `members`, which are not empty, by the facts about their batch.
     fn new(
         members: &[&UnheldJob],
         requested_mb: u64,
         (known_jobs, larger_jobs, request_mb): (usize, usize, u64),
-    ) -> LowRequest {
+    ) -> UnfitRequest {
         let raised = RaisedRequest {
             attribute: RequestAttribute::RequestMemory,
             number: request_mb,
         };
-        LowRequest {
+        UnfitRequest {
             members: IdleBatch::of_members(members),
             requested_mb,
             known_jobs,
@@ -100,7 +101,7 @@ mod tests {
     use test_stores::store_of;
 
     /// Returns the findings for an idle job of a cluster where 12 jobs used 1000 MB, and 8 less.
-    fn found(attributes: &str) -> Vec<LowRequest> {
+    fn found(attributes: &str) -> Vec<UnfitRequest> {
         let mut events = Vec::new();
         for proc in 0..20 {
             let event = |number, hour: i64, value| JobEvent {
@@ -124,7 +125,7 @@ mod tests {
             r#"[{{"ClusterId": 7, "ProcId": 30, "JobStatus": 1, "GlobalJobId": "ap#7.30#9", "EnteredCurrentStatus": 100, {attributes}}}]"#
         );
         let jobs = UnheldJobs::read(job.as_bytes()).expect("a queue");
-        low_requests(&store_of(&events), &jobs)
+        unfit_requests(&store_of(&events), &jobs)
     }
 
     #[test]
@@ -144,10 +145,24 @@ mod tests {
     }
 
     #[test]
+    fn requests_far_above_the_usage_of_all_jobs_are_lowered() {
+        let found = found(r#""RequestMemory": 8192"#);
+        let [one] = &found[..] else {
+            panic!("one finding: {found:?}")
+        };
+        assert_eq!(
+            (one.larger_jobs, one.requested_mb, one.request_mb),
+            (0, 8192, 1152)
+        );
+        assert!(one.commands[0].ends_with(" RequestMemory 1152"));
+    }
+
+    #[test]
     fn other_requests_are_left_alone() {
         for attributes in [
             r#""RequestMemory": 1000"#,
             r#""RequestMemory": 2048"#,
+            r#""RequestMemory": 6666"#,
             r#""RequestMemory": "/Expr(2 * 256)/""#,
             r#""RequestMemory": 512, "RetryRequestMemory": 2048"#,
         ] {

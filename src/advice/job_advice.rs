@@ -6,7 +6,7 @@ use htcondor_holdreasons::ReasonKind;
 use serde::{Serialize, Serializer};
 
 use super::held_ids::HeldId;
-use super::job_command::{JobCommand, JobId, RaisedRequest};
+use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::look::job_look::JobLook;
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
@@ -173,6 +173,12 @@ pub struct JobAdvice {
     /// True if what the reason states decides.
     #[serde(skip)]
     pub is_reason_read: bool,
+    /// Number of other jobs of its cluster that started since it is held, and succeeded.
+    #[serde(skip)]
+    pub(super) succeeded_since: usize,
+    /// True if a release may not help even a repaired job: a queued job keeps its values and counters.
+    #[serde(skip)]
+    pub(super) may_need_new_submission: bool,
     /// Facts from the queue; absent if the queue was not queried.
     #[serde(serialize_with = "serialize_shared")]
     pub queue: Option<Arc<QueueFacts>>,
@@ -190,10 +196,16 @@ impl JobAdvice {
         }
     }
 
+    /// Returns the command that removes the job, if it may have to be submitted again.
+    pub(super) fn removal(&self) -> Option<JobCommand> {
+        let removal = || JobCommand::new(CommandTask::Remove, &self.held_id());
+        self.may_need_new_submission.then(removal).flatten()
+    }
+
     /// Returns true if there is a command that affects the job as long as it is in the same hold.
     pub fn has_command_on_hold(&self) -> bool {
         let mut commands = self.command.iter().chain(&self.then);
-        commands.any(JobCommand::changes_job)
+        self.may_need_new_submission || commands.any(JobCommand::changes_job)
     }
 
     /// Sets the owner, whom the commands name.
@@ -244,8 +256,6 @@ fn serialize_slice<T: Serialize, S: Serializer>(
 impl JobAdvice {
     /// Returns the advice on a job that is held for the third time.
     pub(super) fn of_test_job() -> JobAdvice {
-        use super::job_command::CommandTask;
-
         let job = HeldId {
             cluster: 12,
             proc: 0,
@@ -312,12 +322,17 @@ impl JobAdvice {
             has_outcomes_here: false,
             stated: ReasonKind::default(),
             is_reason_read: false,
+            succeeded_since: 0,
+            may_need_new_submission: false,
             queue: Some(Arc::new(QueueFacts {
                 request_memory: Some("64".into()),
                 memory_usage_mb: None,
                 resident_set_kib: Some(4872),
                 job_starts: Some(3),
                 periodic_release: None,
+                dag_node: None,
+                program: None,
+                submit_file: None,
                 files: JobFiles::default(),
             })),
         }

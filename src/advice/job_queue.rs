@@ -15,7 +15,7 @@ use poolcast_holds::job_ads::ListedAd;
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
     HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease,\
-    Iwd,Cmd,TransferExecutable,ContainerImageFullPath,DiskUsage";
+    Iwd,Cmd,TransferExecutable,ContainerImageFullPath,DiskUsage,DAGNodeName,JobSubmitFile";
 
 /// HTCondor's `JobStatus` of a held job.
 const HELD_STATUS: i64 = 5;

@@ -17,6 +17,7 @@ use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{raised_request, remedy_command, used_memory_mb};
+use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::shared_text::SharedText;
 use poolcast_config::WindowPosition;
@@ -69,6 +70,7 @@ pub fn advise(
         answers,
         queue,
         held_by_reason: count_held_by_reason(&held),
+        successes: successes_of_clusters(store, &held),
         asked_ms,
     };
     let probabilities = judge.probabilities(&asked, model)?;
@@ -118,6 +120,27 @@ fn count_held_by_reason(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usiz
     alike
 }
 
+/// Returns the starts of the last runs of jobs that succeeded, by cluster, for the clusters of `held`.
+fn successes_of_clusters(
+    store: &EventStore,
+    held: &[HeldJob<'_>],
+) -> HashMap<(u32, i32), Vec<i64>> {
+    let of_cluster = |job: &StoredJob<'_>| (job.ap, job.cluster);
+    let mut starts: HashMap<(u32, i32), Vec<i64>> =
+        (held.iter().map(|held| (of_cluster(&held.job), Vec::new()))).collect();
+    for job in store.jobs().iter() {
+        let history = job.history;
+        let last = |number| history.number.iter().rposition(|&found| found == number);
+        if let Some(starts) = starts.get_mut(&of_cluster(&job))
+            && let Some((start, end)) = last(EXECUTE).zip(last(TERMINATED))
+            && (history.normal[end], history.value[end]) == (1, 0)
+        {
+            starts.push(history.time_ms[start]);
+        }
+    }
+    starts
+}
+
 /// Judges single jobs, with the data that all of them share.
 struct HoldJudge<'a> {
     store: &'a EventStore,
@@ -132,6 +155,8 @@ struct HoldJudge<'a> {
     model_objections: Vec<Option<&'static str>>,
     /// Number of held jobs, by cluster and reason.
     held_by_reason: HashMap<ClusterHoldReason, usize>,
+    /// Starts of the last runs of jobs that succeeded, epoch ms, by cluster.
+    successes: HashMap<(u32, i32), Vec<i64>>,
     /// Prediction time, epoch ms.
     asked_ms: i64,
 }
@@ -224,6 +249,8 @@ impl HoldJudge<'_> {
             has_outcomes_here: odds.contradicts_rule() || self.has_outcomes_here(held),
             stated: stated_kind(&held.job, held.asked.cycle.hold),
             is_reason_read: false,
+            succeeded_since: self.succeeded_since(held),
+            may_need_new_submission: false,
             queue: None,
         }
     }
@@ -312,6 +339,15 @@ impl HoldJudge<'_> {
         let answers = self.answers.as_ref();
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
         evidence.is_some_and(HeldEvidence::has_outcomes_here)
+    }
+
+    /// Counts the jobs of its cluster that started since the hold, and succeeded.
+    fn succeeded_since(&self, held: &HeldJob<'_>) -> usize {
+        let held_ms = held.job.history.time_ms[held.asked.cycle.hold];
+        let starts = self.successes.get(&(held.job.ap, held.job.cluster));
+        starts.map_or(0, |starts| {
+            starts.iter().filter(|&&ms| ms >= held_ms).count()
+        })
     }
 
     fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {

@@ -2,10 +2,11 @@
 
 use std::io::BufRead;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use poolcast_base::error::hinted;
+use poolcast_collect::CondorText;
 use poolcast_holds::job_ads::{ListedAd, for_each_ad};
 
 /// Jobs in the output of `condor_q` that cannot be read, and get no advice from the queue.
@@ -26,13 +27,25 @@ pub struct SkippedJobs {
 /// # Errors
 /// Fails if `input` cannot be read, or if it is no complete list.
 pub(super) fn read_listed_jobs<T>(
-    input: impl BufRead,
+    mut input: impl BufRead,
     query: String,
     mut read_job: impl FnMut(&ListedAd) -> Result<Option<T>, &'static str>,
 ) -> Result<(Vec<T>, Option<SkippedJobs>)> {
     let mut jobs = Vec::new();
     let mut skipped: Option<SkippedJobs> = None;
     let mut number = 0;
+    let begin = input.fill_buf().context("cannot read the list of jobs")?;
+    let other = CondorText::of(&String::from_utf8_lossy(begin));
+    let other = other.filter(|kind| *kind != CondorText::Ads);
+    let hint = other.map_or(query, |other| other.words().to_owned());
+    let not_jobs = || {
+        hinted(
+            "cannot parse the text as output of `condor_q`, with `-json` or `-l`",
+            hint.clone(),
+        )
+    };
+    // An event log has lines that look like attributes of jobs.
+    ensure!(other.is_none(), not_jobs());
     for_each_ad(input, |ad| {
         number += 1;
         match ad.and_then(|ad| read_job(&ad)) {
@@ -47,11 +60,6 @@ pub(super) fn read_listed_jobs<T>(
             }
         }
     })
-    .with_context(|| {
-        hinted(
-            "cannot parse the text as output of `condor_q`, with `-json` or `-l`",
-            query,
-        )
-    })?;
+    .with_context(not_jobs)?;
     Ok((jobs, skipped))
 }

@@ -16,6 +16,9 @@ pub(super) const MAX_REQUEST_MB: u64 = 1 << 32;
 /// documentation names 20 %.
 const MAX_RETRY_SHARE: f64 = 0.2;
 
+/// Share of its request that a job uses at least, unless the request is far too high.
+const HIGH_REQUEST_USE: f64 = 0.15;
+
 /// Share of the GiB hours that a retry must save. Otherwise one request for all is simpler.
 const MIN_SAVED_SHARE: f64 = 0.05;
 
@@ -119,6 +122,12 @@ impl MemoryPlan {
         let over = self.used_mb.iter().filter(|used_mb| **used_mb > mb).count();
         let is_many = over as f64 > MAX_RETRY_SHARE * self.jobs as f64;
         (is_many && self.request_mb > mb).then_some(over)
+    }
+
+    /// Returns true if no job used as much as [`HIGH_REQUEST_USE`] of `mb`.
+    pub(super) fn is_far_below(&self, mb: u64) -> bool {
+        let largest_mb = self.used_mb.iter().max().copied().unwrap_or(mb);
+        self.request_mb < mb && (largest_mb as f64) < HIGH_REQUEST_USE * mb as f64
     }
 
     /// Returns the lines of a submit file that request the memory.

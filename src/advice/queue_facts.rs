@@ -17,6 +17,12 @@ pub struct QueueFacts {
     pub job_starts: Option<u64>,
     /// `PeriodicRelease`; absent if it is `false`.
     pub periodic_release: Option<SharedText>,
+    /// `DAGNodeName`.
+    pub dag_node: Option<SharedText>,
+    /// `Cmd`.
+    pub program: Option<SharedText>,
+    /// `JobSubmitFile`.
+    pub submit_file: Option<SharedText>,
     /// The files of the job on the access point.
     #[serde(skip)]
     pub(super) files: JobFiles,

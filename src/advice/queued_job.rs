@@ -54,6 +54,9 @@ impl QueuedJob {
         let moment_s = |name| number(name).clamp(0, MAX_TIME_S);
         let code = |name| i32::try_from(number(name)).unwrap_or(0);
         let words = |name| value(name).as_str().map(one_line);
+        let mut text = |name| words(name).map(|text| common.texts.share(&text));
+        let (dag_node, program, submit_file) =
+            (text("DAGNodeName"), text("Cmd"), text("JobSubmitFile"));
         let id = |name| value(name).as_i64().and_then(|id| i32::try_from(id).ok());
         let (Some(cluster @ 0..), Some(proc @ 0..)) = (id("ClusterId"), id("ProcId")) else {
             return Err("its ClusterId and ProcId are not a job id");
@@ -84,6 +87,9 @@ impl QueuedJob {
                 periodic_release: expression(value("PeriodicRelease"))
                     .filter(|rule| rule != "false")
                     .map(|rule| common.texts.share(&rule)),
+                dag_node,
+                program,
+                submit_file,
                 files: job_files(ad, hold_code, &mut common.texts),
             }),
         })
@@ -196,6 +202,8 @@ impl QueuedJob {
             has_outcomes_here: false,
             stated: self.stated,
             is_reason_read: false,
+            succeeded_since: 0,
+            may_need_new_submission: false,
             queue: None,
             job: JobId {
                 cluster: self.cluster,

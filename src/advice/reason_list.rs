@@ -1,6 +1,8 @@
 //! Reads lists of hold reasons, as people copy them from HTCondor's programs.
 
-use poolcast_holds::job_ads::for_each_ad;
+use htcondor_holdreasons::{Thing, read_reason};
+use poolcast_collect::CondorText;
+use poolcast_holds::job_ads::{ListedAd, for_each_ad};
 
 /// A hold reason in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,27 +15,35 @@ pub struct ListedReason {
     pub jobs: u64,
 }
 
-/// Reads the hold reasons in `text`: the ads of `condor_q -l` or `-json`, the table of `condor_q -hold`, the holds of
-/// an event log, or the lines of `condor_q -af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps counted by
+/// Maximum number of numbers before a reason: the two of an id, and the codes.
+const MAX_NUMBERS: usize = 4;
+
+/// Words after the number with which reasons of older versions begin.
+const COUNTED_FAILURES: &str = "total failures";
+
+/// Reads the hold reasons in `text`: the ads of `condor_q` or `condor_history` with `-l` or `-json`, the table of
+/// `condor_q -hold`, the holds of an event log or of DAGMan's own log, or the lines of
+/// `condor_q -af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps after the ids of jobs, or counted by
 /// `sort | uniq -c`. Any other text is one reason.
-pub fn listed_reasons(text: &str) -> Vec<ListedReason> {
-    let has_line = |begin: &str| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with(begin))
+///
+/// # Errors
+/// Fails if `text` is of one of HTCondor's programs, but has no hold reason. The error says what it is.
+pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
+    let Some(kind) = CondorText::of(text) else {
+        let found = reasons_of_lines(text);
+        return Ok(found.unwrap_or_else(|| vec![ListedReason::of_job(text.trim(), None)]));
     };
-    let found = if text.trim_start().starts_with('[') || has_line("HoldReason =") {
-        reasons_of_ads(text)
-    } else if text.contains("HOLD_REASON") {
-        reasons_of_table(text)
-    } else if text.contains("Job was held.") {
-        reasons_of_events(text)
-    } else {
-        reasons_of_lines(text)
+    let found = match kind {
+        CondorText::Ads => reasons_of_ads(text),
+        CondorText::HoldTable => reasons_of_table(text),
+        CondorText::EventLog => reasons_of_events(text),
+        CondorText::DagmanLog => reasons_of_dagman(text),
+        CondorText::XmlAds | CondorText::JobTable => Vec::new(),
     };
     if found.is_empty() {
-        return vec![ListedReason::of_job(text.trim(), None)];
+        return Err(kind.words());
     }
-    found
+    Ok(found)
 }
 
 impl ListedReason {
@@ -49,13 +59,7 @@ impl ListedReason {
 fn reasons_of_ads(text: &str) -> Vec<ListedReason> {
     let mut found = Vec::new();
     let read = for_each_ad(text.as_bytes(), |ad| {
-        let Ok(ad) = ad else { return };
-        let number = |name| i32::try_from(ad.get(name)?.as_i64()?).ok();
-        let code = number("HoldReasonCode");
-        let codes = code.map(|code| (code, number("HoldReasonSubCode").unwrap_or(0)));
-        if let Some(reason) = ad.get("HoldReason").and_then(serde_json::Value::as_str) {
-            found.push(ListedReason::of_job(reason, codes));
-        }
+        found.extend(ad.ok().and_then(|ad| reason_of_ad(&ad)));
     });
     // A list that is cut short has no job that could be trusted.
     if read.is_err() {
@@ -64,17 +68,27 @@ fn reasons_of_ads(text: &str) -> Vec<ListedReason> {
     found
 }
 
-/// Reads lines such as `123.0  ada  11/29 09:10 REASON` after their head.
+/// Returns the reason of the present hold of a job, or else of its last one.
+fn reason_of_ad(ad: &ListedAd) -> Option<ListedReason> {
+    ["", "Last"].iter().find_map(|prefix| {
+        let value = |name: &str| ad.get(&format!("{prefix}HoldReason{name}"));
+        let number = |name| i32::try_from(value(name)?.as_i64()?).ok();
+        let codes = number("Code").map(|code| (code, number("SubCode").unwrap_or(0)));
+        Some(ListedReason::of_job(value("")?.as_str()?, codes))
+    })
+}
+
+/// Reads lines such as `123.0  ada  11/29 09:10 REASON` after their head, or `13/2 REASON` in place of the reason.
 fn reasons_of_table(text: &str) -> Vec<ListedReason> {
     let lines = text
         .lines()
         .skip_while(|line| !line.contains("HOLD_REASON"));
     let reason = |line: &str| {
         let (id, rest) = next_word(line)?;
-        let is_id =
-            id.contains('.') && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let rest = (0..3).try_fold(rest, |rest, _| Some(next_word(rest)?.1))?;
-        (is_id && !rest.is_empty()).then(|| ListedReason::of_job(rest, None))
+        let with_codes = next_word(rest).and_then(|(codes, rest)| Some((codes_in(codes)?, rest)));
+        let (codes, rest) = with_codes.map_or((None, rest), |(codes, rest)| (Some(codes), rest));
+        (is_job_id(id) && !rest.is_empty()).then(|| ListedReason::of_job(rest, codes))
     };
     lines.filter_map(reason).collect()
 }
@@ -97,40 +111,82 @@ fn reasons_of_events(text: &str) -> Vec<ListedReason> {
     holds.filter_map(reason).collect()
 }
 
-/// Reads lines that all begin with numbers: the count, if blanks are before it, and the codes. None is found if
-/// another line is there.
-fn reasons_of_lines(text: &str) -> Vec<ListedReason> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let found: Option<Vec<ListedReason>> = lines.map(reason_of_line).collect();
-    found.unwrap_or_default()
+/// Reads the lines of DAGMan's own log that have a hold reason.
+fn reasons_of_dagman(text: &str) -> Vec<ListedReason> {
+    let reason = |line: &str| {
+        let (_, reason) = line.split_once(" Hold reason: ")?;
+        Some(ListedReason::of_job(reason.trim(), None))
+    };
+    text.lines().filter_map(reason).collect()
 }
 
-fn reason_of_line(line: &str) -> Option<ListedReason> {
-    let mut rest = line;
-    let mut numbers = Vec::new();
-    while let Some((word, after)) = next_word(rest)
-        && let Ok(number) = word.parse::<i32>()
-        && numbers.len() < 3
-    {
-        numbers.push(number);
-        rest = after;
-    }
-    let is_counted = line.starts_with(' ');
-    let (count, codes) = numbers.split_at(usize::from(is_counted && !numbers.is_empty()));
-    let codes = match codes {
-        [code, subcode, ..] => Some((*code, *subcode)),
-        [code] => Some((*code, 0)),
-        [] => None,
+/// Reads a list of reasons, one in each line: all after numbers, or all understood without. Returns `None` for
+/// other lines.
+fn reasons_of_lines(text: &str) -> Option<Vec<ListedReason>> {
+    // `-af:h` prints the names of the attributes first, and a job that is not held has no reason.
+    let is_reason = |line: &&str| {
+        let end = line.trim_end();
+        !end.is_empty() && !end.ends_with("HoldReason") && !end.ends_with("undefined")
     };
-    // One number before a text may be a part of it.
-    let is_listed = numbers.len() > 1 || is_counted && numbers.len() == 1;
-    (is_listed && !rest.is_empty()).then(|| ListedReason {
-        reason: rest.to_owned(),
+    let lines: Vec<&str> = text.lines().filter(is_reason).collect();
+    let numbered: Option<Vec<ListedReason>> = lines.iter().copied().map(numbered_reason).collect();
+    let found = numbered.or_else(|| lines.iter().copied().map(begun_reason).collect())?;
+    (!found.is_empty()).then_some(found)
+}
+
+/// Reads a line of `-af`: a count after blanks, the id of the job and the codes, as far as they are there, and the
+/// reason. Returns `None` if there is neither an id nor a number, or one that may be a part of the reason.
+fn numbered_reason(line: &str) -> Option<ListedReason> {
+    let mut reason = line.trim();
+    let mut numbers: Vec<i32> = Vec::new();
+    let mut has_id = false;
+    while let Some((word, rest)) = next_word(reason)
+        && numbers.len() < MAX_NUMBERS
+        && !rest.starts_with(COUNTED_FAILURES)
+    {
+        match word.parse() {
+            Ok(number) => numbers.push(number),
+            // `-af:j` prints the id as one word.
+            Err(_) if numbers.is_empty() && !has_id && is_job_id(word) => has_id = true,
+            Err(_) => break,
+        }
+        reason = rest;
+    }
+    let has_blanks = line.starts_with(' ');
+    let (jobs, codes) = match numbers[..] {
+        [count] if has_blanks => (count, None),
+        [count, code, subcode] if has_blanks => (count, Some((code, subcode))),
+        [code, subcode] | [code, subcode, _] | [_, _, code, subcode] => (1, Some((code, subcode))),
+        [] if has_id => (1, None),
+        _ => return None,
+    };
+    (!reason.is_empty()).then(|| ListedReason {
+        reason: reason.to_owned(),
         codes,
-        jobs: count
-            .first()
-            .map_or(1, |count| u64::try_from(*count).unwrap_or(1)),
+        jobs: u64::try_from(jobs).unwrap_or(1),
     })
+}
+
+/// Reads a line that is a reason of its own, and not the rest of one that is broken into lines.
+fn begun_reason(line: &str) -> Option<ListedReason> {
+    let line = line.trim();
+    let begins =
+        line.starts_with(|c: char| c.is_uppercase() || c == '(') || line.starts_with("via ");
+    let is_understood = || read_reason(line, None).thing != Thing::Unknown;
+    (begins && is_understood()).then(|| ListedReason::of_job(line, None))
+}
+
+/// Reads `13/2`.
+fn codes_in(word: &str) -> Option<(i32, i32)> {
+    let (code, subcode) = word.split_once('/')?;
+    Some((code.parse().ok()?, subcode.parse().ok()?))
+}
+
+/// Returns true for `123.0`.
+fn is_job_id(word: &str) -> bool {
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    word.split_once('.')
+        .is_some_and(|(cluster, proc)| is_number(cluster) && is_number(proc))
 }
 
 /// Returns the first word of `text`, and the text after it; `None` if there is none.
@@ -147,32 +203,120 @@ mod tests {
 
     const MEMORY: &str = "Error from slot1@e: Job has gone over memory limit of 64 megabytes.";
 
-    /// Forms of HTCondor 25.
+    fn listed(text: &str) -> Vec<ListedReason> {
+        listed_reasons(text).expect("reasons")
+    }
+
+    /// The codes, the thing that failed, and the number of jobs.
+    type CountedKind = (Option<(i32, i32)>, Thing, u64);
+
+    /// Counts the jobs of each kind of reason in `text`.
+    fn kinds(text: &str) -> Vec<CountedKind> {
+        let mut counts = std::collections::BTreeMap::new();
+        for one in listed(text) {
+            let thing = read_reason(&one.reason, one.codes).thing;
+            let key = (one.codes, format!("{thing:?}"));
+            counts.entry(key).or_insert((one.codes, thing, 0)).2 += one.jobs;
+        }
+        counts.into_values().collect()
+    }
+
+    /// Ten jobs that HTCondor 25.14.1 held for four reasons, as its programs have printed them.
     #[test]
     fn lists_of_all_programs_are_read() {
-        let table = format!(
-            "\n\n-- Schedd: ap40 : <192.0.2.7:9618?...> @ 11/29/26 10:00:00\n ID     OWNER   HELD_SINCE  HOLD_REASON\n 123.0   ada    11/29 09:10 {MEMORY}\n\nTotal for query: 1 jobs; 0 completed, 1 held\n"
+        let person = (Some((1, 0)), Thing::Decision, 2);
+        let own_rule = (Some((3, 0)), Thing::ProgramEnd, 2);
+        let input = (Some((13, 2)), Thing::File, 5);
+        let memory = (Some((21, 102)), Thing::Memory, 1);
+        let all = [person, own_rule, input, memory];
+        let table = include_str!("../../tests/data/feeds/hold-table");
+        for text in [
+            table,
+            &table.replace('\n', "\r\n"),
+            &table.replace('\n', "\n        "),
+            include_str!("../../tests/data/feeds/numbered"),
+            include_str!("../../tests/data/feeds/by-job"),
+            include_str!("../../tests/data/feeds/counted-codes"),
+        ] {
+            assert_eq!(kinds(text), all, "{text}");
+        }
+        let without_codes = |(_, thing, jobs)| (None, thing, jobs);
+        let reasons = kinds(include_str!("../../tests/data/feeds/reasons"));
+        for one in all.map(without_codes) {
+            assert!(reasons.contains(&one), "{one:?}");
+        }
+        let one_input = [(Some((13, 2)), Thing::File, 1)];
+        assert_eq!(
+            kinds(include_str!("../../tests/data/feeds/history")),
+            one_input
         );
-        assert_eq!(listed_reasons(&table), [ListedReason::of_job(MEMORY, None)]);
-        let ads = format!(
-            "ClusterId = 1\nHoldReason = \"{MEMORY}\"\nHoldReasonCode = 34\nHoldReasonSubCode = 102\n\nClusterId = 2\nHoldReason = \"(by user ada)\"\nHoldReasonCode = 1\n"
+        let ads = [(Some((13, 2)), Thing::File, 1), memory];
+        assert_eq!(kinds(include_str!("../../tests/data/feeds/ads")), ads);
+        let node = [(None, Thing::File, 1)];
+        assert_eq!(
+            kinds(include_str!("../../tests/data/feeds/dagman.out")),
+            node
         );
-        let of_ads = [
-            ListedReason::of_job(MEMORY, Some((34, 102))),
-            ListedReason::of_job("(by user ada)", Some((1, 0))),
-        ];
-        assert_eq!(listed_reasons(&ads), of_ads);
-        let counted = format!("     17 34 102 {MEMORY}\n      3 1 0 (by user ada)\n");
-        let jobs: Vec<u64> = listed_reasons(&counted)
-            .iter()
-            .map(|one| one.jobs)
-            .collect();
-        assert_eq!(jobs, [17, 3]);
-        assert_eq!(listed_reasons(&format!("34 102 {MEMORY}\n")), of_ads[..1]);
         let pasted = format!(
             "  012 (1.000.000) 11/29 09:10:00 Job was held.\n  \t{MEMORY}\n  \tCode 34 Subcode 102\n  ...\n"
         );
-        assert_eq!(listed_reasons(&pasted), of_ads[..1]);
+        assert_eq!(
+            listed(&pasted),
+            [ListedReason::of_job(MEMORY, Some((34, 102)))]
+        );
+        for text in [
+            include_str!("../../tests/data/feeds/ads.xml"),
+            include_str!("../../tests/data/feeds/table"),
+            include_str!("../../tests/data/feeds/json.log"),
+        ] {
+            assert!(listed_reasons(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_have_counts_ids_and_codes_before_the_reason() {
+        let of_codes = |codes, jobs| ListedReason {
+            jobs,
+            ..ListedReason::of_job(MEMORY, codes)
+        };
+        let memory = Some((34, 102));
+        for (before, codes, jobs) in [
+            ("34 102 ", memory, 1),
+            ("  34 102 ", memory, 1),
+            ("12 0 34 102 ", memory, 1),
+            ("    1234567 0 34 102 ", memory, 1),
+            ("12.0 34 102 ", memory, 1),
+            ("12.0 ", None, 1),
+            ("     17 34 102 ", memory, 17),
+            ("     17 ", None, 17),
+        ] {
+            let line = format!("{before}{MEMORY}\n");
+            assert_eq!(listed(&line), [of_codes(codes, jobs)], "{before}");
+        }
+        let text = format!(
+            "HoldReasonCode HoldReasonSubCode HoldReason\n34 102 {MEMORY}\nundefined undefined undefined\n"
+        );
+        assert_eq!(listed(&text), [of_codes(memory, 1)]);
+        let old = "1 total failures: first failure: reading from file /a";
+        assert_eq!(
+            listed(&format!("     17 {old}")),
+            [ListedReason {
+                jobs: 17,
+                ..ListedReason::of_job(old, None)
+            }]
+        );
+        assert_eq!(
+            listed(&format!("13 2 {old}")),
+            [ListedReason::of_job(old, Some((13, 2)))]
+        );
+    }
+
+    #[test]
+    fn reasons_in_lines_of_their_own_are_several_and_a_broken_one_is_one() {
+        let both = format!("{MEMORY}\nvia condor_hold (by user ada)\n");
+        assert_eq!(listed(&both).len(), 2);
+        let broken = MEMORY.replace(" memory", "\nmemory");
+        assert_eq!(listed(&broken), [ListedReason::of_job(&broken, None)]);
     }
 
     #[test]
@@ -182,14 +326,14 @@ mod tests {
             "1 total failures: first failure: reading from file /a",
             "a\nb",
         ] {
-            assert_eq!(listed_reasons(text), [ListedReason::of_job(text, None)]);
+            assert_eq!(listed(text), [ListedReason::of_job(text, None)]);
         }
     }
 
     proptest! {
         #[test]
         fn any_text_has_a_reason(text in "([ 0-9.\n]|HOLD_REASON|Job was held.|HoldReason = |[a-z]){0,40}") {
-            prop_assert!(!listed_reasons(&text).is_empty());
+            prop_assert!(listed_reasons(&text) != Ok(Vec::new()));
         }
     }
 }

@@ -8,10 +8,11 @@ use super::addresses::without_secrets;
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
-use htcondor_holdreasons::rules::{Action, Rule, rule_for};
+use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for};
 use htcondor_holdreasons::{
     Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain, read_reason,
 };
+use poolcast_base::output;
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
@@ -22,6 +23,9 @@ struct ReadReason {
     rule: &'static Rule,
     explanation: Explanation,
 }
+
+/// Holds for one reason after which a job is not tried once more.
+const MAX_TRIES: usize = 2;
 
 /// Number of jobs whose reasons are read at once. What was read takes more memory than the answers.
 const JOBS_AT_ONCE: usize = 1000;
@@ -38,7 +42,7 @@ pub fn apply_reason_rules(all: &mut [JobAdvice]) {
             let Some(read) = read else {
                 continue;
             };
-            let is_first = read.rule.action == Action::TryOne && tried.insert(read.cause(one));
+            let is_first = read.action(one) == HoldAction::Probe && tried.insert(read.cause(one));
             read.answer(one, is_first);
             if let Some(reasons) = said.get(&one.reasons) {
                 one.reasons = Arc::clone(reasons);
@@ -56,8 +60,9 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     // The text is read once more only where it answers: for its names and numbers.
     let rule = rule_for(advice.stated)?;
-    let is_sure =
-        is_known_elsewhere_alone(advice) || stays_whatever_others_did(advice.stated, rule);
+    let is_sure = is_known_elsewhere_alone(advice)
+        || stays_whatever_others_did(advice.stated, rule)
+        || rule.action == Action::TryOne && was_held_again(advice);
     let answers = is_sure && may_answer(advice);
     answers.then(|| {
         let facts = facts_of(advice);
@@ -92,7 +97,9 @@ fn may_answer(advice: &JobAdvice) -> bool {
         AdviceGround::Rule => true,
         AdviceGround::Nothing => {
             let has_odds = advice.probability.is_some() && !advice.is_known_from_elsewhere;
-            !advice.is_hold_unknown && !has_passed && !has_odds && !advice.has_outcomes_here
+            let is_unknown = !has_odds && !advice.has_outcomes_here;
+            let knows_no_better = is_unknown || was_held_again(advice) && !is_alike;
+            !advice.is_hold_unknown && !has_passed && knows_no_better
         }
         AdviceGround::Model | AdviceGround::Record => {
             let waits = advice.action == HoldAction::Later;
@@ -106,6 +113,11 @@ fn may_answer(advice: &JobAdvice) -> bool {
 fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
     let is_by_odds = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
     !is_by_odds || advice.is_known_from_elsewhere
+}
+
+/// Returns true if the job itself was released, and held again with the same code. That makes no answer weaker.
+fn was_held_again(advice: &JobAdvice) -> bool {
+    advice.holds_for_this_reason > 1
 }
 
 /// Returns true if the job has to be repaired, although other jobs show that a fault passes: it is its own
@@ -122,8 +134,8 @@ fn stays_whatever_others_did(stated: ReasonKind, rule: &Rule) -> bool {
 /// log support it, or the job was released before and held for the same reason again.
 fn keeps_answer(advice: &JobAdvice, action: HoldAction) -> bool {
     let is_weaker = matches!(action, HoldAction::Later | HoldAction::Probe);
-    let was_held_again = advice.action == HoldAction::Fix && advice.holds_for_this_reason > 1;
-    advice.has_outcomes_here || is_weaker && was_held_again
+    let is_to_fix = advice.action == HoldAction::Fix && was_held_again(advice);
+    advice.has_outcomes_here || is_weaker && is_to_fix
 }
 
 /// Returns true if the job took longer than its site allows. The codes 46 and 47 are of limits that the job has set.
@@ -139,9 +151,33 @@ impl ReadReason {
         (advice.ap.clone(), advice.cluster, codes, thing, outcome)
     }
 
+    /// Returns the action of the rule, unless other jobs show that the image is not at fault everywhere, or earlier
+    /// releases that trying the job is of no use.
+    fn action(&self, advice: &JobAdvice) -> HoldAction {
+        if self.was_tried(advice) {
+            return HoldAction::Fix;
+        }
+        if self.rule.action == Action::Fix && self.starts_elsewhere(advice) {
+            return HoldAction::Probe;
+        }
+        self.rule.action.into()
+    }
+
+    /// Returns true if two releases have tried what may be the fault of the user, and each failed.
+    fn was_tried(&self, advice: &JobAdvice) -> bool {
+        let may_be_of_user = matches!(self.rule.fault, Party::User | Party::UserOrMachine);
+        let is_tried = advice.holds_for_this_reason > MAX_TRIES;
+        self.rule.action == Action::TryOne && may_be_of_user && is_tried
+    }
+
+    /// Returns true if jobs of the cluster have run in the image that could not be used.
+    fn starts_elsewhere(&self, advice: &JobAdvice) -> bool {
+        self.facts.thing == Thing::Image && advice.succeeded_since > 0
+    }
+
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
     fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
-        let action: HoldAction = self.rule.action.into();
+        let action = self.action(advice);
         let is_same = advice.ground == AdviceGround::Rule && advice.action == action;
         if advice.ground == AdviceGround::Rule && !is_same && keeps_answer(advice, action) {
             return;
@@ -158,8 +194,13 @@ impl ReadReason {
             HoldAction::Probe => (release.filter(|_| is_first), None),
             HoldAction::Fix => {
                 let remedy = advice.raise.map_or(Remedy::Look, remedy_of);
-                // The job is not mended in the queue if its work takes longer than its site allows.
-                let is_mended = !is_limit_of_site(&self.facts, advice.hold_code);
+                // The job is not mended in the queue if its work takes longer than its site allows, or if it
+                // was started too often.
+                let is_mended = !is_limit_of_site(&self.facts, advice.hold_code)
+                    && self.facts.thing != Thing::Starts;
+                let is_request = self.facts.outcome == Outcome::Exceeded;
+                advice.may_need_new_submission =
+                    !is_mended || !is_request && self.may_be_submitted_wrong(advice);
                 let command = remedy_command(remedy, &held, advice.raise);
                 (command, release.filter(|_| is_mended))
             }
@@ -173,6 +214,9 @@ impl ReadReason {
         advice.ground = AdviceGround::Rule;
         if !is_same {
             (advice.firmness, advice.evidence) = (None, None);
+        }
+        if self.was_tried(advice) {
+            advice.firmness = Some(AnswerFirmness::Possible);
         }
         if action == HoldAction::Later {
             // Nobody has seen such a fault pass here.
@@ -197,8 +241,15 @@ impl ReadReason {
         } = &self.explanation;
         let mend = mend.as_deref().unwrap_or_default();
         let mut reasons = vec![SharedText::from(format!("{meaning}; {mend}").as_str())];
-        let keeps_value = self.rule.action == Action::Fix && self.raised(advice).is_none();
-        if let Some(attribute) = attributes.first().filter(|_| keeps_value) {
+        if self.starts_elsewhere(advice) {
+            let others = output::counted(advice.succeeded_since, "other job");
+            let since = format!(
+                "{meaning}; {others} of its cluster started since, and succeeded: another machine may do"
+            );
+            reasons = vec![since.as_str().into()];
+        }
+        let is_wrong = self.may_be_submitted_wrong(advice);
+        if let Some(attribute) = attributes.first().filter(|_| is_wrong) {
             let queued = format!(
                 "a queued job keeps its values: if {attribute} is wrong, change it by condor_qedit before the release, or remove the job and submit it again"
             );
@@ -210,6 +261,16 @@ impl ReadReason {
             reasons.extend(advice.reasons.iter().skip(of_rule).cloned());
         }
         reasons.into()
+    }
+
+    /// Returns true if a value of the job's submission may be at fault, which no command here corrects.
+    fn may_be_submitted_wrong(&self, advice: &JobAdvice) -> bool {
+        let is_of_other_kind = matches!(
+            self.facts.thing,
+            Thing::Credential | Thing::ProgramEnd | Thing::Starts
+        );
+        let has_attribute = !self.explanation.attributes.is_empty() && !is_of_other_kind;
+        self.action(advice) == HoldAction::Fix && has_attribute && self.raised(advice).is_none()
     }
 
     /// Returns the request that the job should have: above the limit and the use that the reason names,
@@ -371,6 +432,37 @@ mod tests {
         let one = answered(of_code);
         assert_eq!((one.action, one.raise), (HoldAction::Fix, None));
         assert!(one.reasons[0].contains("RequestDisk"), "{:?}", one.reasons);
+    }
+
+    #[test]
+    fn another_hold_for_the_same_reason_makes_no_answer_weaker() {
+        let missing = "Transfer output files failure at execution point slot1@e.example while sending files to access point a. Details: reading from file /var/lib/condor/execute/dir_7/result.csv: (errno 2) No such file or directory";
+        let again = |ground, action, holds_for_this_reason| {
+            answered(JobAdvice {
+                ground,
+                action,
+                holds_for_this_reason,
+                is_known_from_elsewhere: false,
+                has_outcomes_here: true,
+                ..advice(12, 2, missing)
+            })
+        };
+        let second = again(AdviceGround::Model, HoldAction::Later, 2);
+        assert_eq!(
+            (second.action, second.command.is_some()),
+            (HoldAction::Probe, true)
+        );
+        let third = again(AdviceGround::Nothing, HoldAction::None, 3);
+        assert_eq!(
+            (third.action, third.firmness),
+            (HoldAction::Fix, Some(AnswerFirmness::Possible))
+        );
+        let of_others = again(AdviceGround::Model, HoldAction::Later, 1);
+        assert_eq!(
+            of_others.action,
+            HoldAction::Later,
+            "outcomes of this log answer"
+        );
     }
 
     #[test]

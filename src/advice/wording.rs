@@ -41,12 +41,20 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     if let Some(owner) = &advice.owner {
         lines.push(format!("  owner: {}", escape::value(owner)));
     }
-    lines.extend(advice.queue.as_deref().and_then(queue_line));
+    let queue = advice.queue.as_deref();
+    lines.extend(queue.and_then(submission_line));
+    lines.extend(queue.and_then(queue_line));
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
     }
     if let Some(command) = &advice.then {
         lines.push(format!("  {}: {command}", when_to_release(advice.action)));
+    }
+    if let Some(removal) = &advice.removal() {
+        lines.push(format!(
+            "  {}: {removal}",
+            removal_words(advice.then.is_some())
+        ));
     }
     if let Some(plan) = &advice.memory_plan {
         let requests = plan.submit_lines().join(", ");
@@ -66,6 +74,15 @@ fn all_reasons(advice: &JobAdvice) -> String {
         reasons.push_str(&format!("; {name}: {words}"));
     }
     reasons
+}
+
+/// Words before a command that removes jobs which may have to be submitted again.
+pub fn removal_words(is_released_else: bool) -> &'static str {
+    if is_released_else {
+        "or remove and submit again"
+    } else {
+        "remove and submit again"
+    }
 }
 
 fn when_to_release(action: HoldAction) -> &'static str {
@@ -97,6 +114,21 @@ fn hold_counts(advice: &JobAdvice) -> String {
         times(advice.holds as usize),
         times(advice.holds_for_this_reason)
     )
+}
+
+/// Names the node, the program and the submit file of a job; `None` if none is known.
+fn submission_line(facts: &QueueFacts) -> Option<String> {
+    let names = [
+        ("node", &facts.dag_node),
+        ("program", &facts.program),
+        ("submit file", &facts.submit_file),
+    ];
+    let known = names.iter().filter_map(|(what, name)| {
+        let name = name.as_ref()?;
+        Some(format!("{what} {}", escape::value(name)))
+    });
+    let parts: Vec<String> = known.collect();
+    (!parts.is_empty()).then(|| format!("  {}", parts.join(", ")))
 }
 
 /// Formats the facts from the queue; `None` if there are none.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::history_log::{HISTORY_LOG, read_history, write_jobs};
-use super::logs::LogReading;
+use super::logs::{LogReading, ReadLogs};
 use super::named_inputs::NamedInputs;
 use super::text::advice::shell_word;
 use super::trained_run;
@@ -21,7 +21,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_cli::AdviseArgs;
 use poolcast_collect::{find_generations, is_log};
-use poolcast_events::{EventStore, HoldSource};
+use poolcast_events::HoldSource;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::past_jobs::{HISTORY_ATTRIBUTES, PastJobs};
@@ -264,6 +264,12 @@ impl AdviceSources {
         Ok(Some(HistoryLog { path, _dir: dir }))
     }
 
+    /// Returns true if no run has learned from the logs. A run takes times without a zone as UTC.
+    fn has_no_run(&self) -> bool {
+        let learned = self.learned.as_ref();
+        learned.is_none_or(|learned| learned.published.is_some())
+    }
+
     /// Returns true if there are neither logs nor a history.
     pub(super) fn has_no_events(&self) -> bool {
         self.logs.is_empty() && self.history.is_none()
@@ -284,12 +290,13 @@ impl AdviceSources {
         year: Option<i16>,
         until_ms: Option<i64>,
         words: Option<&mut LogWords>,
-    ) -> Result<EventStore> {
+    ) -> Result<ReadLogs> {
         let reading = LogReading {
             named: &self.logs,
             history: self.history.as_ref().map(|history| history.path.as_path()),
             year,
             until_ms,
+            finds_zone: self.has_no_run(),
             config: &self.config,
         };
         reading.read(words)

@@ -241,7 +241,7 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
         Some(dir) => read_answers(&dir)?,
         None => Vec::new(),
     };
-    let store = sources.read_store(args.year, None, None)?;
+    let store = sources.read_store(args.year, None, None)?.store;
     let check = CheckedAnswers::new(&given, &store).check();
     if args.json {
         output::print_json(answer_check::SCHEMA_VERSION, &check)?;

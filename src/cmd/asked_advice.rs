@@ -1,22 +1,24 @@
 //! Computes the advice on all held jobs from a model, logs and a queue.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::{AdviceSources, LearnedRun};
 use super::default_schedd::{default_schedd, name_other_schedds};
+use super::logs::ReadLogs;
 use super::trained_run;
 use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log, apply_reason_rules,
-    check_selections, lower_broken_promises, out_of_date_caveat, read_answers, record_answers,
-    restart_loops,
+    RestartLoop, add_memory_plans, add_messages, add_probe_results, advise, answers_of_log,
+    apply_reason_rules, check_selections, lower_broken_promises, out_of_date_caveat, read_answers,
+    record_answers, restart_loops,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::output;
+use poolcast_collect::find_generations;
 use poolcast_events::EventStore;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
@@ -43,13 +45,20 @@ pub(super) struct AdviceQuery<'a> {
 
 impl AdviceQuery<'_> {
     /// Returns the time until which logs that end at `log_end_ms` are complete, epoch ms. Nothing has happened
-    /// since the last event if the queue was asked now. Logs of a user's own jobs often end before a
-    /// published model has learned, and a model must not judge what it has learned from.
-    fn known_ms(&self, log_end_ms: i64, learned: Option<&LearnedRun>) -> i64 {
-        let queue_ms = self.is_queue_of_now.then_some(self.now_ms);
+    /// since the last event if the queue was asked now, or if the logs are those that are written here. Logs of
+    /// a user's own jobs often end before a published model has learned, and a model must not judge what it has
+    /// learned from.
+    fn known_ms(
+        &self,
+        log_end_ms: i64,
+        is_written_here: bool,
+        learned: Option<&LearnedRun>,
+    ) -> i64 {
+        let is_of_now = self.is_queue_of_now || is_written_here && self.queue.is_none();
+        let now_ms = is_of_now.then_some(self.now_ms);
         let published = learned.filter(|learned| learned.published.is_some());
         let model_ms = published.and_then(|learned| Some(learned.answers.as_ref()?.known_ms));
-        let later = [queue_ms, model_ms].into_iter().flatten();
+        let later = [now_ms, model_ms].into_iter().flatten();
         later.fold(log_end_ms, i64::max)
     }
 }
@@ -91,12 +100,15 @@ impl ComputedAdvice {
         }
         let has_jobs_of_others = sources.has_event_log && question.is_of_this_user;
         let mut words = LogWords::until(at_ms);
-        let mut store = sources.read_store(question.year, at_ms, Some(&mut words))?;
+        let ReadLogs {
+            mut store,
+            is_written_here,
+        } = sources.read_store(question.year, at_ms, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
 
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
-        let known_ms = || question.known_ms(log_end_ms, learned);
+        let known_ms = || question.known_ms(log_end_ms, is_written_here, learned);
         store.summary.end_ms = at_ms.unwrap_or_else(known_ms);
         let settings = &sources.config.advice;
         let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;
@@ -131,7 +143,7 @@ impl ComputedAdvice {
         let loops = if has_jobs_of_others {
             Vec::new()
         } else {
-            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now)
+            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now, &sources.logs)
         };
 
         Ok(ComputedAdvice {
@@ -211,6 +223,7 @@ fn loops_beside(
     store: &EventStore,
     asked_ms: i64,
     is_queue_of_now: bool,
+    logs: &[PathBuf],
 ) -> Vec<RestartLoop> {
     // The queue may know of a hold that is not in the log.
     let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
@@ -218,7 +231,15 @@ fn loops_beside(
     if !loops.is_empty() && !is_queue_of_now {
         default_schedd().name_others_of_loops(&mut loops);
     }
+    add_loop_messages(&mut loops, logs);
     loops
+}
+
+/// Adds to `loops` what the named `logs` say about the ends of their runs.
+pub(super) fn add_loop_messages(loops: &mut [RestartLoop], logs: &[PathBuf]) {
+    if !loops.is_empty() {
+        add_messages(loops, &find_generations(logs).unwrap_or_default());
+    }
 }
 
 /// Judges the jobs that `store` shows as held, by what was `learned`, or else, and also if that is out of date,

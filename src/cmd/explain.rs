@@ -63,7 +63,9 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         )
     );
     let given = args.code.map(|code| (code, args.subcode.unwrap_or(0)));
-    let reasons = explained(listed_reasons(&text), given);
+    let listed = listed_reasons(&text)
+        .map_err(|what| hinted("there is no hold reason in this text", what))?;
+    let reasons = explained(listed, given);
     if args.output.json {
         let reasons = &reasons;
         output::print_json(SCHEMA_VERSION, &ExplainDocument { reasons })?;

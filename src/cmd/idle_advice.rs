@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
+use super::asked_advice::add_loop_messages;
 use super::default_schedd::default_schedd;
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
 use poolcast_advice::{
-    JobId, JobSelection, LowRequest, RestartLoop, UnheldJob, UnheldJobs, low_requests,
-    restart_loops,
+    JobId, JobSelection, RestartLoop, UnfitRequest, UnheldJob, UnheldJobs, restart_loops,
+    unfit_requests,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::{output, pager};
@@ -62,7 +63,7 @@ pub(super) fn print_idle_advice(
 #[derive(Default)]
 struct LoggedRuns {
     /// The jobs that request too little memory.
-    memory: Vec<LowRequest>,
+    memory: Vec<UnfitRequest>,
     /// The jobs that start and are put back again.
     loops: Vec<RestartLoop>,
     /// Time of the last event, epoch ms; `None` if no log was read.
@@ -74,12 +75,14 @@ impl LoggedRuns {
         if sources.has_no_events() {
             return Ok(LoggedRuns::default());
         }
-        let store = sources.read_store(args.year, None, None)?;
+        let store = sources.read_store(args.year, None, None)?.store;
         let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
         let end_ms = store.summary.end_ms;
+        let mut loops = restart_loops(&store, end_ms, |job| queued.contains(&job));
+        add_loop_messages(&mut loops, &sources.logs);
         Ok(LoggedRuns {
-            memory: low_requests(&store, jobs),
-            loops: restart_loops(&store, end_ms, |job| queued.contains(&job)),
+            memory: unfit_requests(&store, jobs),
+            loops,
             log_end_ms: Some(end_ms),
         })
     }

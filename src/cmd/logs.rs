@@ -34,7 +34,8 @@ pub(super) fn read_store(
     config: &Config,
     words: Option<&mut LogWords>,
 ) -> Result<EventStore> {
-    LogReading::of(named, year, config).read(words)
+    let read = LogReading::of(named, year, config).read(words)?;
+    Ok(read.store)
 }
 
 /// Reads the events of the logs in `named` into memory, and the names of owners, which no store
@@ -46,8 +47,8 @@ pub(super) fn read_store_with_owners(
 ) -> Result<(EventStore, OwnerNames)> {
     let mut owners = OwnerNames::default();
     let on_batch = &mut |batch: &EventBatch<'_>| owners.add(batch);
-    let store = LogReading::of(named, year, config).read_batches(false, on_batch)?;
-    Ok((store, owners))
+    let read = LogReading::of(named, year, config).read_batches(false, on_batch)?;
+    Ok((read.store, owners))
 }
 
 /// Logs that are read into memory.
@@ -60,8 +61,17 @@ pub(super) struct LogReading<'a> {
     pub(super) year: Option<i16>,
     /// The time until which events are read, epoch ms; `None` for the end of the logs.
     pub(super) until_ms: Option<i64>,
+    /// True if the time zone that the logs lack is that of a log which is written here.
+    pub(super) finds_zone: bool,
     /// The configuration of the model, which has facts that the logs lack.
     pub(super) config: &'a Config,
+}
+
+/// The events of logs.
+pub(super) struct ReadLogs {
+    pub(super) store: EventStore,
+    /// True if the logs are found to be written here, so that nothing has happened after their ends.
+    pub(super) is_written_here: bool,
 }
 
 impl<'a> LogReading<'a> {
@@ -72,12 +82,13 @@ impl<'a> LogReading<'a> {
             history: None,
             year,
             until_ms: None,
+            finds_zone: false,
             config,
         }
     }
 
     /// Reads the events into memory, and their `words` if requested.
-    pub(super) fn read(&self, words: Option<&mut LogWords>) -> Result<EventStore> {
+    pub(super) fn read(&self, words: Option<&mut LogWords>) -> Result<ReadLogs> {
         match words {
             Some(words) => self.read_batches(true, &mut |batch| words.add(batch)),
             None => self.read_batches(false, &mut |_| {}),
@@ -88,25 +99,33 @@ impl<'a> LogReading<'a> {
         &self,
         has_hold_texts: bool,
         on_batch: &mut BatchListener<'_>,
-    ) -> Result<EventStore> {
+    ) -> Result<ReadLogs> {
         let logs = find_logs(self.named)?;
+        let zone_ms = (self.finds_zone)
+            .then(|| eventlog::written_utc_offset_ms(&logs))
+            .flatten();
         let parse = &self.config.parse;
         let options = ReadOptions {
             has_hold_texts,
+            utc_offset_ms: zone_ms.unwrap_or(0),
             ..read_options(parse.ap.clone(), self.year.or(parse.year), &logs)?
         };
 
         let bar = StageBar::default();
         let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
         let listener = bar.ingest_listener(&on_step);
-        read_into_memory(
+        let store = read_into_memory(
             &logs,
             self.history,
             &options,
             self.until_ms,
             &listener,
             on_batch,
-        )
+        )?;
+        Ok(ReadLogs {
+            store,
+            is_written_here: zone_ms.is_some(),
+        })
     }
 }
 
@@ -152,7 +171,7 @@ pub(super) fn read_options(
         ap,
         year,
         likely_ap: eventlog::likely_access_point(logs).map_err(explain_beginning)?,
-        has_hold_texts: false,
+        ..ReadOptions::default()
     })
 }
 

@@ -9,6 +9,7 @@
 
 mod archive;
 mod collection;
+mod condor_text;
 mod find_logs;
 mod live_log;
 mod log_error;
@@ -17,6 +18,7 @@ mod whole_records;
 
 pub use archive::{ArchivedGeneration, LogArchive, LostEvents, read_archive};
 pub use collection::{CollectOutcome, collect};
+pub use condor_text::CondorText;
 pub use find_logs::{find_generations, found_beside, has_event_logs, is_log, skipped_note};
 pub use log_error::{explain, explain_beginning, sink_error};
 pub use log_state::{LogState, inspect_log};

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use super::condor_text::CondorText;
 use htcondor_eventlog::{ReadError, SinkError};
 use poolcast_base::error::hinted;
 
@@ -75,25 +76,18 @@ fn other_format_hint(path: &Path) -> String {
         return format!("it is DAGMan's own log: the events of its jobs are in `{dag}.nodes.log`");
     }
     let mut begin = Vec::new();
-    let opened = fs_err::File::open(path);
-    let read = opened.and_then(|file| file.take(FORMAT_BYTES).read_to_end(&mut begin));
-    let text = String::from_utf8_lossy(&begin);
-    let has_line = |start: &str| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with(start))
-    };
-    if read.is_ok() && text.contains("HOLD_REASON") {
-        "it is a table of `condor_q -hold`: `poolcast explain` reads it on standard input"
-            .to_owned()
-    } else if has_line("ClusterId =") || has_line("[") && text.contains("\"ClusterId\"") {
-        "it is a list of jobs: `poolcast advise --queue FILE` reads it".to_owned()
-    } else if text.contains("Job was held.") {
-        "its records do not begin at the left: `poolcast explain` reads their reasons on standard input"
-            .to_owned()
-    } else {
-        format!(
+    // A file that cannot be read has no lines.
+    let _ =
+        fs_err::File::open(path).and_then(|file| file.take(FORMAT_BYTES).read_to_end(&mut begin));
+    match CondorText::of(&String::from_utf8_lossy(&begin)) {
+        Some(CondorText::EventLog) => {
+            "its records do not begin at the left: `poolcast explain` reads their reasons on standard input"
+                .to_owned()
+        }
+        Some(other) => other.words().to_owned(),
+        None => format!(
             "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND_LOG_HINT}"
-        )
+        ),
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct LogAssembly {
     whole_end: Option<u64>,
     /// Anomalies after `whole_end`.
     tail: Vec<Anomaly>,
+    /// Local time minus UTC, in ms, where nothing in the log gives it.
+    utc_offset_ms: i64,
     /// Year of the first event, as the caller named it.
     named_year: Option<i16>,
     /// True if an event contradicts the named year.
@@ -87,7 +89,7 @@ impl LogAssembly {
     pub(super) fn new(options: &ReadOptions) -> LogAssembly {
         LogAssembly {
             log: LogSummary::default(),
-            calendar: Calendar::in_year(options.year),
+            calendar: Calendar::in_year(options.year).with_offset(options.utc_offset_ms),
             ap: options.ap.clone(),
             is_ap_given: options.ap.is_some(),
             likely_ap: options.likely_ap.clone(),
@@ -106,6 +108,7 @@ impl LogAssembly {
             lines: 0,
             whole_end: Some(0),
             tail: Vec::new(),
+            utc_offset_ms: options.utc_offset_ms,
             named_year: options.year,
             contradicts_year: false,
         }
@@ -430,7 +433,7 @@ impl LogAssembly {
         for earlier in undated.iter().rev() {
             first_ms = resolve_backward(earlier.stamp.ms, first_ms);
         }
-        self.calendar = Calendar::new(Some(first_ms), 0);
+        self.calendar = Calendar::new(Some(first_ms), self.utc_offset_ms);
 
         let last_host = self.others.last_host;
         for earlier in undated {

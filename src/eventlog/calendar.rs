@@ -148,6 +148,11 @@ impl Calendar {
         }
     }
 
+    /// Sets local time minus UTC, in ms.
+    pub(super) fn with_offset(self, offset_ms: i64) -> Calendar {
+        Calendar { offset_ms, ..self }
+    }
+
     /// Restores the calendar from the result of [`Calendar::state`].
     pub(super) fn resume(state: CalendarState) -> Calendar {
         let jump = state.jump.map(|(before_ms, after_ms)| JumpAhead {

@@ -44,12 +44,14 @@ mod record;
 mod record_cuts;
 mod record_header;
 mod record_scan;
+mod run_messages;
 mod run_usage;
 mod source;
 mod stamp;
 mod submission_names;
 mod whole_records;
 mod write;
+mod written_zone;
 
 pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPosition, first_positions};
 pub use event::{DecidedBy, JobEvent};
@@ -75,9 +77,11 @@ pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason_identity::{NamedFile, file_origin, named_file};
 pub use record_cuts::last_record_start;
+pub use run_messages::lost_run_messages;
 pub use source::{is_read_once, open};
 pub use whole_records::whole_records_end;
 pub use write::{
     DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader,
     ResourceUsage, dump,
 };
+pub use written_zone::written_utc_offset_ms;

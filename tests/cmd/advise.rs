@@ -16,6 +16,7 @@ fn a_rule_answers_by_itself() {
       owner: tester
       run: condor_q -hold 1161.0
       once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && Owner=="tester" && ClusterId==1161 && ProcId==0'
+      or remove and submit again: condor_rm -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && Owner=="tester" && ClusterId==1161 && ProcId==0'
     log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
     model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds

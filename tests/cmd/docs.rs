@@ -240,14 +240,14 @@ fn commands_of_the_held_jobs_page_succeed() {
         let directory = if at < 2 { "" } else { "cd ~/held-jobs\n" };
         commands.push(format!("{directory}{block}"));
     }
-    assert_eq!(commands.len(), 5);
+    assert_eq!(commands.len(), 4);
     for line in blocks(&page, "crontab")[0].lines() {
         let command = line.splitn(6, ' ').nth(5).expect("a command");
         assert!(!command.contains('%'), "cron reads it as the end of a line");
         commands.push(command.to_owned());
     }
     commands.extend(unit_commands(blocks(&page, "ini")[0]));
-    assert_eq!(commands.len(), 9);
+    assert_eq!(commands.len(), 8);
 
     let home = home();
     write_own_logs(&home);
@@ -264,6 +264,26 @@ fn commands_of_the_held_jobs_page_succeed() {
     assert!(printed[3].contains("periodic_release"), "{}", printed[3]);
     let learned = fs_err::read_to_string(home.path("held-jobs/learned.txt")).expect("read");
     assert!(learned.contains("Advice on the "), "{learned}");
+}
+
+/// The lists are those that HTCondor 25.14.1 has printed.
+#[test]
+fn documented_explanations_are_printed() {
+    let page = read("docs/held-jobs.md");
+    let sessions = blocks(&page, "console");
+    assert_eq!(sessions.len(), 3);
+    let home = home();
+    home.copy_all(&root().join("tests/data/feeds"), "feeds");
+    let printed = "case \"$*\" in -hold) cat $HOME/feeds/hold-table ;; *) sed 's/^[0-9]* [0-9]* //' $HOME/feeds/numbered ;; esac";
+    home.put_program(".local/bin/condor_q", printed);
+    for session in sessions {
+        let (line, shown) = session.split_once('\n').expect("a command and its output");
+        let command = line.strip_prefix("$ ").expect("a command");
+        let outcome = type_command(&home, command);
+        let found: Vec<&str> = outcome.stdout.lines().collect();
+        let shown: Vec<&str> = shown.lines().collect();
+        assert!(is_shown(&found, &shown), "{command}\n{outcome}");
+    }
 }
 
 /// Writes the log of a held job and of a removed one as `job.log` and into `proj`, and a `condor_q`

@@ -77,7 +77,11 @@ fn log_of_evictions(starts: u32) -> String {
             2 * start + 1,
             "Job executing on host: <10.0.0.2:9618>",
         );
-        log += &record("004", 2 * start + 2, "Job was evicted.\n\t(0) CPU times");
+        log += &record(
+            "004",
+            2 * start + 2,
+            "Job was evicted.\n\t(0) CPU times\n\tReason: the machine drains",
+        );
     }
     log
 }
@@ -302,7 +306,7 @@ fn jobs_that_are_put_back_again_are_listed_beside_held_ones() {
     place.write("own.log", log_of_evictions(4));
     let page = one_line(&place.stdout("advise own.log"));
     let told = "STARTED AND PUT BACK AGAIN: 1 job cluster 9: 1 job, 4 starts, each evicted, 4 h 0 min of runs lost; last at 08:00 \
-        each run ends after 1 h 0 min: a limit of time, or a slot that goes away";
+        the last run of 9.0 ended with: the machine drains each run ends after 1 h 0 min: a limit of time, or a slot that goes away";
     assert!(page.contains(told), "{page}");
     assert!(
         page.contains("condor_q -name ap40 9.0 -af:j NumJobStarts"),

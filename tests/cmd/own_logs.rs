@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::json_documents::{PrintedKeys, print_all};
-use crate::place::{Outcome, Place};
+use crate::place::{Outcome, Place, repository_path};
 
 /// A record of an event log, without its last line.
 fn record(number: &str, job: &str, minute: u32, text: &str) -> String {
@@ -593,5 +593,103 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
         let stated = of_cluster(cluster);
         assert_ne!(stated["action"], "none", "{stated}");
         assert!(stated["probability"].is_null(), "{stated}");
+    }
+}
+
+/// Writes a log in which a server fails for job 7.0 an hour before the program is asked, six hours west of UTC,
+/// and sets the time at which the file was changed.
+fn write_western_log(place: &Place, changed: &str) {
+    let reason = "Transfer input files failure at execution point slot1@e.example using protocol https. \
+        Details: The requested URL returned error: 503 ( URL file = https://data.example/a.dat )|";
+    place.write(
+        "job.log",
+        format!(
+            "000 (7.000.000) 2026-11-20 20:20:00 Job submitted from host: <10.0.0.1:9618>\n...\n\
+             012 (7.000.000) 2026-11-20 20:26:17 Job was held.\n\t{reason}\n\tCode 13 Subcode 256\n...\n"
+        ),
+    );
+    let changed: jiff::Timestamp = changed.parse().expect("a time");
+    let log = std::fs::File::open(place.path("job.log")).expect("opened");
+    log.set_modified(changed.into()).expect("set");
+}
+
+#[test]
+fn log_that_is_written_here_is_asked_as_of_now_in_its_time_zone() {
+    let place = Place::new();
+    let hold_s = |document: &Value| {
+        document["advice"][0]["held_since_ms"]
+            .as_i64()
+            .map(|ms| ms / 1000)
+    };
+    let asked = |document: &Value| {
+        let ms = |key: &str| document[key].as_i64().expect("a time");
+        ms("asked_ms") - ms("log_end_ms")
+    };
+    let real_s = 1_795_227_977;
+
+    write_western_log(&place, "2026-11-21T02:26:18Z");
+    let live = place.json("advise job.log --json");
+    assert_eq!((hold_s(&live), asked(&live)), (Some(real_s), 3_600_000));
+    let then = live["advice"][0]["then"].as_str().expect("a command");
+    assert!(
+        then.contains(&format!("EnteredCurrentStatus<={}", real_s + 2)),
+        "{then}"
+    );
+
+    // Nobody knows the zone of a copy, nor what happened since.
+    write_western_log(&place, "2026-11-21T02:40:03Z");
+    let copied = place.json("advise job.log --json");
+    assert_eq!(
+        (hold_s(&copied), asked(&copied)),
+        (Some(real_s - 6 * 3600), 0)
+    );
+}
+
+#[test]
+fn page_on_an_old_log_does_not_say_that_its_answers_are_over() {
+    let place = Place::new();
+    write_western_log(&place, "2026-11-21T02:40:03Z");
+    let mut command = place.command("advise job.log");
+    let output = command.env("POOLCAST_ADVICE__PRIOR", "true").output();
+    let page = Outcome::of(output.expect("run")).stdout;
+    assert!(page.contains("POSSIBLY RELEASE LATER"), "{page}");
+    assert!(!page.contains("which is over"), "{page}");
+}
+
+/// The texts are those that HTCondor 25.14.1 has printed and written about ten held jobs.
+#[test]
+fn outputs_of_other_programs_are_read_or_named() {
+    let place = Place::new();
+    place.copy_all(&repository_path("tests/data/feeds"), "feeds");
+    for (args, jobs) in [
+        ("feeds/xml.log", 3),
+        ("feeds/json.log", 1),
+        ("--queue feeds/ads", 2),
+    ] {
+        let document = place.json(&format!("advise {args} --json"));
+        assert_eq!(document["counts"]["fix"], jobs, "{args}");
+    }
+    for (args, named) in [
+        ("feeds/dagman.out", "whose name ends with `.nodes.log`"),
+        ("feeds/ads", "`poolcast advise --queue FILE` reads it"),
+        ("--queue feeds/ads.xml", "it is a list of jobs in XML"),
+        (
+            "--queue feeds/hold-table",
+            "it is a table of `condor_q -hold`",
+        ),
+        (
+            "--queue feeds/table",
+            "it is a table of jobs without hold reasons",
+        ),
+        ("--queue feeds/xml.log", "it is an event log"),
+        ("--queue feeds/dagman.out", "it is DAGMan's own log"),
+        (
+            "--queue feeds/numbered",
+            "cannot parse the text as output of `condor_q`",
+        ),
+    ] {
+        let refused = place.run(&format!("advise {args}"));
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(named), "{refused}");
     }
 }

@@ -182,6 +182,10 @@ impl<'a> AdviceView<'a> {
             .min()?;
         let is_as_of_log = self.basis.at_ms().is_none();
         let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until < now_ms);
+        // Without a run, the log is one's own, and of another host or another time.
+        if is_over && self.better.is_some() {
+            return None;
+        }
         let next = if is_over {
             "which is over: `--queue now` gives advice as of now"
         } else {

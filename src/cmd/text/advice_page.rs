@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use poolcast_advice::{
     CauseGroup, HeldCommand, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words,
-    state_words,
+    removal_words, state_words,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
@@ -45,16 +45,10 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     let groups = cause_groups(&view.chosen);
     let columns = PageColumns::from_width(view.width);
+    let is_in_full = groups.len() <= MAX_CAUSES_IN_FULL;
     let blocks: Vec<CauseBlock> = groups
         .iter()
-        .map(|group| {
-            let in_full = if groups.len() <= MAX_CAUSES_IN_FULL {
-                cause_in_full(view, &columns, group)
-            } else {
-                Vec::new()
-            };
-            CauseBlock::new(view, &columns, group, in_full)
-        })
+        .map(|group| CauseBlock::new(view, &columns, group, is_in_full))
         .collect();
 
     lines.push(PageLine::plain(""));
@@ -144,24 +138,37 @@ struct CauseBlock {
 }
 
 impl CauseBlock {
-    /// Returns the lines of `group`, with the lines `in_full` of its cause before its notes.
+    /// Returns the lines of `group`. If `is_in_full`, nothing that its line and its notes say is cut.
     fn new(
         view: &AdviceView<'_>,
         columns: &PageColumns,
         group: &CauseGroup<'_>,
-        in_full: Vec<PageLine>,
+        is_in_full: bool,
     ) -> CauseBlock {
+        let mut notes = Vec::new();
+        if is_in_full {
+            notes.extend(cause_in_full(view, columns, group));
+        }
+        notes.extend(note_lines(view, group, is_in_full));
         let command_line = |(words, command)| {
             let command = fitting_command(view, group, command);
             PageLine::plain(format!("    {words}{command}"))
         };
+        let mut commands = group_commands(group);
+        let machine = group.machine.as_ref().filter(|_| is_in_full);
+        if let Some(machine) = machine {
+            notes.extend(folded(view, &machine.words()));
+        }
+        let avoid = machine.and_then(|machine| machine.avoid.as_ref());
+        let avoid = avoid.map(|avoid| ("first, to avoid this machine: ", avoid));
+        commands.splice(0..0, avoid);
+        let removal = group.removal.as_ref().filter(|_| is_in_full);
+        let words = format!("{}: ", removal_words(group.then.is_some()));
+        commands.extend(removal.map(|removal| (words.as_str(), removal)));
         CauseBlock {
             cause: cause_line(view, columns, group),
-            notes: in_full.into_iter().chain(note_lines(view, group)).collect(),
-            commands: group_commands(group)
-                .into_iter()
-                .map(command_line)
-                .collect(),
+            notes,
+            commands: commands.into_iter().map(command_line).collect(),
             memory: memory_lines(view, group),
             probes: probe_lines(view, group),
         }
@@ -193,27 +200,29 @@ fn cause_in_full(
 
 /// The notes on a group: the result of a look, and, unless that decides, the origin of its odds, the
 /// reason for no release, or else the state of the thing that failed.
-fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
+fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>, is_in_full: bool) -> Vec<PageLine> {
     let mut lines = group.look.map_or_else(Vec::new, |look| {
-        folded(view, &look_words(view, look, group.looked_files))
+        folded(
+            view,
+            &look_words(view, look, group.looked_files, is_in_full),
+        )
     });
     if group.is_by_look {
         return lines;
     }
-    let line = |note: &str| PageLine::of(LineColour::Dim, format!("    {note}"));
     let note = if group.is_known_from_elsewhere {
-        Some(line(elsewhere_words()))
+        Some(elsewhere_words().to_owned())
     } else if group.lacks_outcomes {
-        Some(line(&lack_words()))
+        Some(lack_words())
     } else {
-        state_line(view, group)
+        state_note(view, group, is_in_full)
     };
-    lines.extend(note);
+    lines.extend(note.iter().flat_map(|note| folded(view, note)));
     lines
 }
 
-/// The state of the thing that failed, in one line; `None` if it is unknown.
-fn state_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
+/// The state of the thing that failed, in one line unless it `is_in_full`; `None` if it is unknown.
+fn state_note(view: &AdviceView<'_>, group: &CauseGroup<'_>, is_in_full: bool) -> Option<String> {
     let state = group.state?;
     let ago = if view.shows_ages { " ago" } else { "" };
     let failed = view.short_time(state.last_failure_ms);
@@ -223,21 +232,31 @@ fn state_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine>
         .saturating_sub(6 + words.len())
         .max(MIN_NAME_WIDTH);
     let name = group.thing.as_deref().unwrap_or_default();
-    let name = output::cut(&fitting_cause(name, room), room);
-    Some(PageLine::of(
-        LineColour::Dim,
-        format!("    {name}: {words}"),
-    ))
+    let name = if is_in_full {
+        name.to_owned()
+    } else {
+        fitted(name, room)
+    };
+    Some(format!("{name}: {words}"))
 }
 
-/// The words on a look at one of `files`, with a path that fits into a line.
-fn look_words(view: &AdviceView<'_>, look: &JobLook, files: usize) -> String {
+/// Returns `name` in at most `room` columns.
+fn fitted(name: &str, room: usize) -> String {
+    output::cut(&fitting_cause(name, room), room)
+}
+
+/// The words on a look at one of `files`, with a path that fits into a line unless it `is_in_full`.
+fn look_words(view: &AdviceView<'_>, look: &JobLook, files: usize, is_in_full: bool) -> String {
     let others = match files {
         0 | 1 => String::new(),
         _ => format!(", like {}", output::counted(files - 1, "other file")),
     };
     let room = view.width.saturating_sub(LOOK_MARGIN).max(MIN_NAME_WIDTH);
-    let path = output::cut(&fitting_cause(&look.path, room), room);
+    let path = if is_in_full {
+        look.path.to_string()
+    } else {
+        fitted(&look.path, room)
+    };
     look.words(&path) + &others
 }
 
@@ -285,7 +304,7 @@ fn cause_line(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'
     let code = format!("{}/{}", group.hold_code, group.hold_subcode);
     let cells = [
         code.as_str(),
-        &output::cut(&fitting_cause(&group.words, columns.cause), columns.cause),
+        &fitted(&group.words, columns.cause),
         &output::with_commas(group.jobs.len() as u64),
         &output::with_commas(group.clusters as u64),
         &owner_cell(group.owners.iter().copied(), columns.owner),
@@ -330,7 +349,9 @@ fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &Held
         .as_ref()
         .filter(|_| lines > MAX_COMMAND_LINES)
         .and_then(|call| group.command_with_ids_of(call, command));
-    short.unwrap_or(text)
+    short
+        .filter(|short| short.len() < text.len())
+        .unwrap_or(text)
 }
 
 /// The heading of the groups `alike`: their answer and the number of jobs.

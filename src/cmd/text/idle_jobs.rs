@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::advice::skipped_jobs_words;
 use super::restart_loops::{LoopLayout, loop_lines};
 use poolcast_advice::{
-    FaultyInput, IdleBatch, InputLooks, LookState, LowRequest, RestartLoop, SkippedJobs, UnheldJobs,
+    FaultyInput, IdleBatch, InputLooks, LookState, RestartLoop, SkippedJobs, UnfitRequest,
+    UnheldJobs,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 
@@ -43,8 +44,8 @@ pub(in crate::cmd) struct IdleDocument<'a> {
     caveats: &'a [String],
     /// The jobs that need a file which they cannot get.
     inputs: &'a [FaultyInput],
-    /// The jobs that request too little memory.
-    memory: &'a [LowRequest],
+    /// The jobs that request too little memory, or far too much.
+    memory: &'a [UnfitRequest],
     /// The jobs that start and are put back again; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loops: &'a [RestartLoop],
@@ -54,7 +55,7 @@ pub(in crate::cmd) struct IdleDocument<'a> {
 pub(in crate::cmd) struct IdleView<'a> {
     pub(in crate::cmd) jobs: &'a UnheldJobs,
     pub(in crate::cmd) looks: &'a InputLooks,
-    pub(in crate::cmd) memory: &'a [LowRequest],
+    pub(in crate::cmd) memory: &'a [UnfitRequest],
     pub(in crate::cmd) loops: &'a [RestartLoop],
     /// Current time, epoch ms.
     pub(in crate::cmd) now_ms: i64,
@@ -88,7 +89,12 @@ impl IdleView<'_> {
     /// The page.
     pub(in crate::cmd) fn page(&self) -> Vec<PageLine> {
         let mut lines = self.head();
-        let parts = [self.input_lines(), self.memory_lines(), self.loop_lines()];
+        let parts = [
+            self.input_lines(),
+            self.memory_lines("REQUEST MORE MEMORY", false),
+            self.memory_lines("REQUEST LESS MEMORY", true),
+            self.loop_lines(),
+        ];
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             lines.push(PageLine::plain(""));
             lines.extend(part);
@@ -137,11 +143,18 @@ impl IdleView<'_> {
             .iter()
             .map(|one| one.members.jobs.len())
             .sum();
-        let low: usize = self.memory.iter().map(|one| one.members.jobs.len()).sum();
+        let memory_jobs = |is_high: bool| -> usize {
+            let unfit = self
+                .memory
+                .iter()
+                .filter(|one| is_high == (one.larger_jobs == 0));
+            unfit.map(|one| one.members.jobs.len()).sum()
+        };
         let looping: usize = self.loops.iter().map(|one| one.jobs.len()).sum();
         let parts = [
             (faulty, "without a file that they need"),
-            (low, "with a low request of memory"),
+            (memory_jobs(false), "with a low request of memory"),
+            (memory_jobs(true), "with a high request of memory"),
             (looping, "put back again and again"),
         ];
         let parts: Vec<String> = parts
@@ -174,16 +187,20 @@ impl IdleView<'_> {
         self.section("FIX BEFORE THEY START", faults.collect())
     }
 
-    /// The low requests of memory, with the commands that raise them.
-    fn memory_lines(&self) -> Vec<PageLine> {
-        let low = (self.memory.iter()).map(|low| {
+    /// The requests of memory that are too low, or far too high if `is_high`, with the commands that change them.
+    fn memory_lines(&self, title: &str, is_high: bool) -> Vec<PageLine> {
+        let unfit = self
+            .memory
+            .iter()
+            .filter(|one| is_high == (one.larger_jobs == 0));
+        let unfit = unfit.map(|one| {
             (
-                low.members.jobs.len(),
-                self.memory_words(low),
-                &low.commands[..],
+                one.members.jobs.len(),
+                self.memory_words(one),
+                &one.commands[..],
             )
         });
-        self.section("REQUEST MORE MEMORY", low.collect())
+        self.section(title, unfit.collect())
     }
 
     /// A part of the page: findings about a number of jobs, with their words and commands.
@@ -220,17 +237,23 @@ impl IdleView<'_> {
         format!("{whose} {need} {what}{then}")
     }
 
-    fn memory_words(&self, low: &LowRequest) -> String {
-        let whose = self.jobs_words(&low.members);
-        let verb = if low.members.jobs.len() == 1 {
+    fn memory_words(&self, unfit: &UnfitRequest) -> String {
+        let whose = self.jobs_words(&unfit.members);
+        let verb = if unfit.members.jobs.len() == 1 {
             "requests"
         } else {
             "request"
         };
-        let larger = output::with_commas(low.larger_jobs as u64);
-        let known = output::counted(low.known_jobs, "job");
-        let requested = output::with_commas(low.requested_mb);
-        let colon = if low.commands.is_empty() { "" } else { ":" };
+        let larger = output::with_commas(unfit.larger_jobs as u64);
+        let known = output::counted(unfit.known_jobs, "job");
+        let requested = output::with_commas(unfit.requested_mb);
+        let colon = if unfit.commands.is_empty() { "" } else { ":" };
+        if unfit.larger_jobs == 0 {
+            let enough = output::with_commas(unfit.request_mb);
+            return format!(
+                "{whose} {verb} {requested} MB: {enough} MB would do for {known} seen of this batch, and match more slots{colon}"
+            );
+        }
         format!("{whose} {verb} {requested} MB: {larger} of {known} of this batch used more{colon}")
     }
 

@@ -1,5 +1,6 @@
 //! The words on jobs that start and are put back into the queue again.
 
+use htcondor_holdreasons::{explain, read_reason};
 use poolcast_advice::{RestartLoop, RunEnd};
 use poolcast_base::output::{self, LineColour, PageLine};
 
@@ -44,8 +45,10 @@ pub(in crate::cmd) fn loop_lines(loops: &[RestartLoop], layout: &LoopLayout<'_>)
             LineColour::Plain,
             layout.width,
         ));
-        let advice = format!("    {}", cause_words(one));
-        lines.extend(folded(&advice, LineColour::Dim, layout.width));
+        for advice in message_words(one).into_iter().chain([cause_words(one)]) {
+            let advice = format!("    {advice}");
+            lines.extend(folded(&advice, LineColour::Dim, layout.width));
+        }
         let command = one.attributes_command(RUN_ATTRIBUTES);
         lines.extend(command.map(|command| PageLine::plain(format!("    {command}"))));
     }
@@ -109,13 +112,26 @@ fn end_words(end: RunEnd) -> &'static str {
     }
 }
 
-/// Says what may be the cause, and what helps.
+/// Quotes the message of a lost run.
+fn message_words(one: &RestartLoop) -> Option<String> {
+    let message = one.message.as_deref()?;
+    Some(format!(
+        "the last run of {} ended with: {message}",
+        one.jobs[0]
+    ))
+}
+
+/// Says what may be the cause, and what helps, by the length of the runs, the message or the events.
 fn cause_words(one: &RestartLoop) -> String {
     if let Some(each_run_ms) = one.each_run_ms {
         return format!(
             "each run ends after {}: a limit of time, or a slot that goes away; only shorter jobs, or checkpoints, end",
             output::time_span(each_run_ms)
         );
+    }
+    let message = one.message.as_deref();
+    if let Some(mend) = message.and_then(|text| explain(&read_reason(text, None)).mend) {
+        return mend;
     }
     let words = match one.last_end {
         RunEnd::Evicted => {
@@ -150,6 +166,7 @@ mod tests {
             each_run_ms: None,
             running: 0,
             last_ms: 0,
+            message: None,
         }
     }
 
@@ -186,6 +203,19 @@ mod tests {
             ]
         );
         assert_eq!(text(&[], false), [""; 0]);
+    }
+
+    #[test]
+    fn the_message_of_a_lost_run_is_quoted_in_place_of_a_guess() {
+        let quoted = RestartLoop {
+            message: Some("container test failed: image format not recognized".to_owned()),
+            ..evicted(391, 1)
+        };
+        let lines = text(&[quoted], false).join("\n");
+        let message =
+            "the last run of 391.0 ended with: container test failed: image format not recognized";
+        assert!(lines.contains(message), "{lines}");
+        assert!(!lines.contains("takes their slots back"), "{lines}");
     }
 
     #[test]

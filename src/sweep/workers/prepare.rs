@@ -211,7 +211,7 @@ pub fn prepare_events(
         ap: config.parse.ap.clone(),
         year: config.parse.year,
         likely_ap: eventlog::likely_access_point(&logs).map_err(explain_beginning)?,
-        has_hold_texts: false,
+        ..ReadOptions::default()
     };
 
     let dir = events_dir(&config.out);
