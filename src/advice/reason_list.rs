@@ -172,7 +172,7 @@ fn begun_reason(line: &str) -> Option<ListedReason> {
     let line = line.trim();
     let begins =
         line.starts_with(|c: char| c.is_uppercase() || c == '(') || line.starts_with("via ");
-    let is_understood = || read_reason(line, None).thing != Thing::Unknown;
+    let is_understood = || read_reason(line, None).kind.thing != Thing::Unknown;
     (begins && is_understood()).then(|| ListedReason::of_job(line, None))
 }
 

@@ -172,7 +172,7 @@ impl ReadReason {
 
     /// Returns true if jobs of the cluster have run in the image that could not be used.
     fn starts_elsewhere(&self, advice: &JobAdvice) -> bool {
-        self.facts.thing == Thing::Image && advice.succeeded_since > 0
+        self.facts.kind.thing == Thing::Image && advice.succeeded_since > 0
     }
 
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
@@ -197,8 +197,8 @@ impl ReadReason {
                 // The job is not mended in the queue if its work takes longer than its site allows, or if it
                 // was started too often.
                 let is_mended = !is_limit_of_site(&self.facts, advice.hold_code)
-                    && self.facts.thing != Thing::Starts;
-                let is_request = self.facts.outcome == Outcome::Exceeded;
+                    && self.facts.kind.thing != Thing::Starts;
+                let is_request = self.facts.kind.outcome == Outcome::Exceeded;
                 advice.may_need_new_submission =
                     !is_mended || !is_request && self.may_be_submitted_wrong(advice);
                 let command = remedy_command(remedy, &held, advice.raise);
@@ -266,7 +266,7 @@ impl ReadReason {
     /// Returns true if a value of the job's submission may be at fault, which no command here corrects.
     fn may_be_submitted_wrong(&self, advice: &JobAdvice) -> bool {
         let is_of_other_kind = matches!(
-            self.facts.thing,
+            self.facts.kind.thing,
             Thing::Credential | Thing::ProgramEnd | Thing::Starts
         );
         let has_attribute = !self.explanation.attributes.is_empty() && !is_of_other_kind;
