@@ -176,6 +176,9 @@ pub struct JobAdvice {
     /// Number of other jobs of its cluster that started since it is held, and succeeded.
     #[serde(skip)]
     pub(super) succeeded_since: usize,
+    /// Local time minus UTC, in ms, where the log has local times that were taken as UTC.
+    #[serde(skip)]
+    pub(super) utc_offset_ms: i64,
     /// True if a release may not help even a repaired job: a queued job keeps its values and counters.
     #[serde(skip)]
     pub(super) may_need_new_submission: bool,
@@ -190,10 +193,21 @@ impl JobAdvice {
         HeldId {
             cluster: self.cluster,
             proc: self.proc,
-            since_s: self.held_since_ms.div_euclid(1000),
+            since_s: self.held_since_s(),
             owner: self.owner.clone(),
             schedd: self.schedd.clone(),
         }
+    }
+
+    /// Returns the start of the hold, epoch s, by the clock of the queue.
+    pub(super) fn held_since_s(&self) -> i64 {
+        (self.held_since_ms - self.utc_offset_ms).div_euclid(1000)
+    }
+
+    /// Sets local time minus UTC, in ms, which the times of the advice have.
+    pub fn set_utc_offset(&mut self, utc_offset_ms: i64) {
+        self.utc_offset_ms = utc_offset_ms;
+        self.renew_commands();
     }
 
     /// Returns the command that removes the job, if it may have to be submitted again.
@@ -323,6 +337,7 @@ impl JobAdvice {
             stated: ReasonKind::default(),
             is_reason_read: false,
             succeeded_since: 0,
+            utc_offset_ms: 0,
             may_need_new_submission: false,
             queue: Some(Arc::new(QueueFacts {
                 request_memory: Some("64".into()),

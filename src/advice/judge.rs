@@ -250,6 +250,7 @@ impl HoldJudge<'_> {
             stated: stated_kind(&held.job, held.asked.cycle.hold),
             is_reason_read: false,
             succeeded_since: self.succeeded_since(held),
+            utc_offset_ms: 0,
             may_need_new_submission: false,
             queue: None,
         }

@@ -107,7 +107,7 @@ impl QueuedJob {
 
     /// Returns true if `advice` is about the hold that the job is in now.
     pub(super) fn matches_hold_of(&self, advice: &JobAdvice) -> bool {
-        let since_s = advice.held_since_ms.div_euclid(1000);
+        let since_s = advice.held_since_s();
         let is_same_time = self.since_s == 0 || (self.since_s - since_s).abs() <= CLOCK_SLACK_S;
         is_same_time
             && (self.hold_code, self.hold_subcode) == (advice.hold_code, advice.hold_subcode)
@@ -203,6 +203,7 @@ impl QueuedJob {
             stated: self.stated,
             is_reason_read: false,
             succeeded_since: 0,
+            utc_offset_ms: 0,
             may_need_new_submission: false,
             queue: None,
             job: JobId {

@@ -296,7 +296,7 @@ impl AdviceSources {
             history: self.history.as_ref().map(|history| history.path.as_path()),
             year,
             until_ms,
-            finds_zone: self.has_no_run(),
+            applies_zone: self.has_no_run(),
             config: &self.config,
         };
         reading.read(words)

@@ -103,6 +103,7 @@ impl ComputedAdvice {
         let ReadLogs {
             mut store,
             is_written_here,
+            utc_offset_ms,
         } = sources.read_store(question.year, at_ms, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
 
@@ -112,6 +113,9 @@ impl ComputedAdvice {
         store.summary.end_ms = at_ms.unwrap_or_else(known_ms);
         let settings = &sources.config.advice;
         let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;
+        for one in &mut all {
+            one.set_utc_offset(utc_offset_ms);
+        }
         words.add_to(&mut all);
         basis.log_end_ms = Some(log_end_ms);
 

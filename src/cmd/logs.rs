@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
-use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
+use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions, WrittenLog};
 use poolcast_advice::policy::OwnerNames;
 use poolcast_advice::{JobAdvice, LogWords, apply_reason_rules};
 use poolcast_base::output;
@@ -62,7 +62,7 @@ pub(super) struct LogReading<'a> {
     /// The time until which events are read, epoch ms; `None` for the end of the logs.
     pub(super) until_ms: Option<i64>,
     /// True if the time zone that the logs lack is that of a log which is written here.
-    pub(super) finds_zone: bool,
+    pub(super) applies_zone: bool,
     /// The configuration of the model, which has facts that the logs lack.
     pub(super) config: &'a Config,
 }
@@ -72,6 +72,8 @@ pub(super) struct ReadLogs {
     pub(super) store: EventStore,
     /// True if the logs are found to be written here, so that nothing has happened after their ends.
     pub(super) is_written_here: bool,
+    /// Local time minus UTC, in ms, which the times in the store still have: a run takes them as UTC.
+    pub(super) utc_offset_ms: i64,
 }
 
 impl<'a> LogReading<'a> {
@@ -82,7 +84,7 @@ impl<'a> LogReading<'a> {
             history: None,
             year,
             until_ms: None,
-            finds_zone: false,
+            applies_zone: false,
             config,
         }
     }
@@ -101,13 +103,12 @@ impl<'a> LogReading<'a> {
         on_batch: &mut BatchListener<'_>,
     ) -> Result<ReadLogs> {
         let logs = find_logs(self.named)?;
-        let zone_ms = (self.finds_zone)
-            .then(|| eventlog::written_utc_offset_ms(&logs))
-            .flatten();
+        let written = WrittenLog::last_of(&logs);
+        let applied = written.filter(|_| self.applies_zone);
         let parse = &self.config.parse;
         let options = ReadOptions {
             has_hold_texts,
-            utc_offset_ms: zone_ms.unwrap_or(0),
+            utc_offset_ms: applied.map_or(0, |log| log.utc_offset_ms),
             ..read_options(parse.ap.clone(), self.year.or(parse.year), &logs)?
         };
 
@@ -122,9 +123,13 @@ impl<'a> LogReading<'a> {
             &listener,
             on_batch,
         )?;
+        // A global event log gives its zone.
+        let end_ms = store.summary.end_ms;
+        let left = written.filter(|log| applied.is_none() && log.has_local_end(end_ms));
         Ok(ReadLogs {
             store,
-            is_written_here: zone_ms.is_some(),
+            is_written_here: applied.is_some(),
+            utc_offset_ms: left.map_or(0, |log| log.utc_offset_ms),
         })
     }
 }

@@ -84,4 +84,4 @@ pub use write::{
     DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader,
     ResourceUsage, dump,
 };
-pub use written_zone::written_utc_offset_ms;
+pub use written_zone::WrittenLog;

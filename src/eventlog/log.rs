@@ -25,7 +25,7 @@ pub struct ReadOptions {
     #[serde(skip)]
     pub likely_ap: Option<String>,
     /// Local time minus UTC, in ms, for stamps without a zone if nothing in the log gives it;
-    /// [`super::written_utc_offset_ms`] is one way to know it.
+    /// [`super::WrittenLog`] is one way to know it.
     #[serde(skip)]
     pub utc_offset_ms: i64,
     /// True if batches include the texts of hold reasons, which may contain names and paths.

@@ -15,18 +15,40 @@ const TAIL_BYTES: u64 = 64 << 10;
 /// Maximum time, ms, between the last event and the last change of the file.
 const MAX_DELAY_MS: i64 = 2_000;
 
-/// Returns local time minus UTC, in ms, as in the last stamp of the log that was changed last, and 0 if that
-/// stamp has a zone. Returns `None` unless this stamp is of the moment of that change: of a file that was
-/// copied later, the zone is not known, nor whether anything happened since.
-pub fn written_utc_offset_ms(logs: &[PathBuf]) -> Option<i64> {
-    let logs = logs.iter().filter(|log| !is_read_once(log));
-    let changed = logs.filter_map(|log| Some((changed_ms(log)?, log)));
-    let (changed_ms, log) = changed.max()?;
-    let stamp = last_stamp(log)?;
-    if stamp.zone == StampZone::Local {
-        return utc_offset_between(stamp, changed_ms);
+/// The last change of a log that is written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenLog {
+    /// Time of the last change of the file, epoch ms.
+    pub changed_ms: i64,
+    /// Local time minus UTC, in ms, as in the last stamp; 0 if that stamp has a zone.
+    pub utc_offset_ms: i64,
+}
+
+impl WrittenLog {
+    /// Finds the log among `logs` that was changed last. Returns `None` unless its last stamp is of the moment of
+    /// that change: of a file that was copied later, the zone is not known, nor whether anything happened since.
+    pub fn last_of(logs: &[PathBuf]) -> Option<WrittenLog> {
+        let logs = logs.iter().filter(|log| !is_read_once(log));
+        let changed = logs.filter_map(|log| Some((changed_ms(log)?, log)));
+        let (changed_ms, log) = changed.max()?;
+        let stamp = last_stamp(log)?;
+        let utc_offset_ms = if stamp.zone == StampZone::Local {
+            utc_offset_between(stamp, changed_ms)?
+        } else {
+            0
+        };
+        let written = WrittenLog {
+            changed_ms,
+            utc_offset_ms,
+        };
+        let is_at_once = stamp.has_year.then(|| written.has_local_end(stamp.ms));
+        is_at_once.unwrap_or(true).then_some(written)
     }
-    ((stamp.ms - changed_ms).abs() <= MAX_DELAY_MS).then_some(0)
+
+    /// Returns true if the last event is at `end_ms`, epoch ms, where its local time was taken as UTC.
+    pub fn has_local_end(&self, end_ms: i64) -> bool {
+        (end_ms - self.utc_offset_ms - self.changed_ms).abs() <= MAX_DELAY_MS
+    }
 }
 
 /// Returns the stamp of the last record of a log that is not compressed.
@@ -55,7 +77,8 @@ mod tests {
         let changed: jiff::Timestamp = format!("2026-01-02T{changed}Z").parse().expect("a time");
         let file = std::fs::File::open(&path).expect("opened");
         file.set_modified(changed.into()).expect("set");
-        written_utc_offset_ms(&[dir.path().join("missing"), path])
+        let written = WrittenLog::last_of(&[dir.path().join("missing"), path]);
+        written.map(|log| log.utc_offset_ms)
     }
 
     #[test]
@@ -81,6 +104,6 @@ mod tests {
         ] {
             assert_eq!(offset(stamp, changed), None, "{stamp}");
         }
-        assert_eq!(written_utc_offset_ms(&[]), None);
+        assert_eq!(WrittenLog::last_of(&[]), None);
     }
 }

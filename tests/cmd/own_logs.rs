@@ -646,6 +646,17 @@ fn log_that_is_written_here_is_asked_as_of_now_in_its_time_zone() {
 }
 
 #[test]
+fn commands_of_a_run_on_own_logs_have_the_time_of_the_queue() {
+    let place = Place::new();
+    write_western_log(&place, "2026-11-21T02:26:18Z");
+    place.stdout("run --log job.log");
+    let advice = place.json("advise --json");
+    let then = advice["advice"][0]["then"].as_str().expect("a command");
+    let guard = format!("EnteredCurrentStatus<={}", 1_795_227_977 + 2);
+    assert!(then.contains(&guard), "{then}");
+}
+
+#[test]
 fn page_on_an_old_log_does_not_say_that_its_answers_are_over() {
     let place = Place::new();
     write_western_log(&place, "2026-11-21T02:40:03Z");
