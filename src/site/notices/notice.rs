@@ -192,6 +192,8 @@ pub(super) mod tests {
             raise: None,
             command: None,
             then: None,
+            machine: None,
+            removal: None,
         }
     }
 
