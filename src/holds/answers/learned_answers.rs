@@ -281,7 +281,7 @@ mod tests {
             "Transfer input files failure at execution point slot1@e using protocol http. Details: The requested URL \
              returned error: {status} ( URL file = http://files.example:8000/in/a.dat )"
         );
-        read_reason(&reason, Some((13, 256))).kind()
+        read_reason(&reason, Some((13, 256))).kind
     }
 
     #[test]

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn faults_are_the_same_under_any_code_and_policies_state_none() {
         let fault = |code, subcode, reason: &str| {
-            common_fault(read_reason(reason, Some((code, subcode))).kind())
+            common_fault(read_reason(reason, Some((code, subcode))).kind)
         };
         let by_code = |code, subcode| common_fault(kind_of_code(code, subcode));
         assert!(by_code(13, 2).is_some() && by_code(6, 8).is_some() && by_code(47, 0).is_some());
