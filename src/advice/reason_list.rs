@@ -214,7 +214,7 @@ mod tests {
     fn kinds(text: &str) -> Vec<CountedKind> {
         let mut counts = std::collections::BTreeMap::new();
         for one in listed(text) {
-            let thing = read_reason(&one.reason, one.codes).thing;
+            let thing = read_reason(&one.reason, one.codes).kind.thing;
             let key = (one.codes, format!("{thing:?}"));
             counts.entry(key).or_insert((one.codes, thing, 0)).2 += one.jobs;
         }
