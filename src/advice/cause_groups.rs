@@ -187,7 +187,9 @@ pub fn shown_cause(advice: &JobAdvice) -> String {
         .filter(|_| !is_cause_given_by_code(advice))
         .map(ToString::to_string);
     match reason {
-        Some(reason) if !reason.is_empty() => cause_words(&reason),
+        Some(reason) if !reason.is_empty() => {
+            cause_words(&reason, (advice.hold_code, advice.hold_subcode))
+        }
         _ => code_words(advice),
     }
 }

@@ -2,121 +2,62 @@
 //! error.
 
 use super::addresses::{server_of, without_secrets};
+use htcondor_holdreasons::{
+    Number, Operation, Outcome, ReasonKind, Thing, path_in_sandbox, read_reason,
+};
 use poolcast_base::output::columns_of;
 
-/// Returns the words of `reason` that identify the cause. `reason` must be a single line.
-pub(super) fn cause_words(reason: &str) -> String {
-    let reason = without_secrets(reason);
-    if let Some(words) = transfer_client_words(&reason).or_else(|| http_status_words(&reason)) {
-        return words;
-    }
-    let mut rest = reason.as_str();
-    // The innermost message names the cause; the ones around it only describe the transfer.
-    for begin in ["Details: ", "first failure: "] {
-        rest = rest.split_once(begin).map_or(rest, |(_, after)| after);
-    }
-    rest = after_execution_point(rest);
+/// Returns the words of `reason`, of a hold with these `codes`, that identify the cause: what failed, and how, or
+/// else the innermost message. `reason` must be a single line.
+pub(super) fn cause_words(reason: &str, codes: (i32, i32)) -> String {
+    let facts = read_reason(&without_secrets(reason), Some(codes));
+    let named = facts.name.as_deref().filter(|_| !facts.is_by_code);
+    let words = named.and_then(|name| words_of(facts.kind, facts.number, name));
+    words.unwrap_or_else(|| policy_words(&facts.message))
+}
 
-    for (before_file, after_file) in [
-        ("reading from file ", ": (errno "),
-        ("writing to file ", ": (errno "),
-    ] {
-        if let Some(words) = file_words(rest, before_file, after_file) {
-            return words;
+/// Returns words for a thing with a name that failed; `None` if the message itself says more.
+fn words_of(kind: ReasonKind, number: Option<Number>, name: &str) -> Option<String> {
+    let is_started = matches!(kind.operation, Operation::Execute | Operation::Start);
+    let words = match (kind.thing, kind.outcome) {
+        (_, Outcome::Unknown | Outcome::Exceeded | Outcome::Intended) => return None,
+        (Thing::Object, outcome) if outcome.passes() => {
+            // Of a server that fails, the server is the cause, which has many files.
+            let how = match number {
+                Some(Number::Http(status)) => format!("HTTP {status}"),
+                _ => outcome.words(),
+            };
+            format!("{}: {how}", server_of(name))
         }
-    }
-    if let Some(program) = quoted_after(rest, "Failed to execute '") {
-        return format!("cannot execute {program}");
-    }
-    if let Some(policy) = rest.strip_prefix("The job attribute ") {
-        return policy.replacen(" expression", "", 1);
-    }
-    rest.to_owned()
-}
-
-/// Returns the text between the prefix `before` and the next quotation mark.
-fn quoted_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
-    let (quoted, _) = text.strip_prefix(before)?.split_once('\'')?;
-    Some(quoted)
-}
-
-/// Removes the first words of `Error from slot1_2@host: memory usage exceeded`.
-fn after_execution_point(reason: &str) -> &str {
-    match reason
-        .strip_prefix("Error from ")
-        .and_then(|rest| rest.split_once(": "))
-    {
-        Some((place, rest)) if !place.contains(' ') => rest,
-        _ => reason,
-    }
-}
-
-/// Shortens an error message of the Pelican transfer client to the kind of error and the address.
-fn transfer_client_words(reason: &str) -> Option<String> {
-    let (before, address) = split_at_address(reason)?;
-    let (kind, _) = before.split_once(" Error: ").and_then(|(begin, rest)| {
-        // The message begins with `Pelican Client Error`, and the kind of error comes after it.
-        let begin = rest.split_once(" Error: ").map_or(begin, |(kind, _)| kind);
-        begin.rsplit_once(' ').map(|(_, kind)| (kind, ()))
-    })?;
-    let kind = kind.rsplit_once('.').map_or(kind, |(_, kind)| kind);
-
-    // For a missing file the file is the cause; for other errors the origin is, which has many
-    // files.
-    let place = match kind {
-        "FileNotFound" => address,
-        _ => server_of(address),
-    };
-    Some(format!("{kind}: {place}"))
-}
-
-/// Shortens a message of curl's transfer plug-in to the HTTP status and what it is about: the host for a
-/// fault of a server, or else the address. Words, such as the reason phrases of RFC 9110, tell causes
-/// apart where their numbers do not count.
-fn http_status_words(reason: &str) -> Option<String> {
-    let (before, address) = split_at_address(reason)?;
-    let (_, status) = before.split_once("The requested URL returned error: ")?;
-    let status = status.strip_suffix(" ( ")?;
-    let phrase = match status {
-        "401" => "Unauthorized",
-        "403" => "Forbidden",
-        "404" => "Not Found",
-        "410" => "Gone",
-        "408" | "429" | "500" | "502" | "503" | "504" => {
-            return Some(format!("{status} from {}", server_of(address)));
+        (Thing::Program | Thing::InstalledProgram | Thing::SharedProgram, _) if is_started => {
+            format!("cannot execute {}", path_in_sandbox(name))
         }
+        (Thing::SandboxFile, Outcome::Absent) => format!("{} is missing", path_in_sandbox(name)),
+        (Thing::SandboxFile, outcome) => format!("{}: {}", path_in_sandbox(name), outcome.words()),
+        (Thing::File | Thing::Object | Thing::Image | Thing::StandardInput, Outcome::Absent) => {
+            format!("{name} is missing")
+        }
+        (
+            Thing::File
+            | Thing::Object
+            | Thing::Image
+            | Thing::Interpreter
+            | Thing::StandardInput
+            | Thing::StandardOutput
+            | Thing::UserLog
+            | Thing::WorkingDirectory,
+            outcome,
+        ) => format!("{name}: {}", outcome.words()),
         _ => return None,
     };
-    Some(format!("{status} {phrase}: {address}"))
+    Some(words)
 }
 
-/// Returns what a transfer plug-in says before it names the address, and the address.
-fn split_at_address(reason: &str) -> Option<(&str, &str)> {
-    let (before, after) = reason.split_once("URL file = ")?;
-    let address = after.split([' ', ')']).next()?;
-    Some((before, address))
-}
-
-/// Returns `FILE is missing` for `reading from file FILE: (errno 2) No such file or directory`.
-fn file_words(text: &str, before_file: &str, after_file: &str) -> Option<String> {
-    let (_, rest) = text.split_once(before_file)?;
-    let (file, rest) = rest.split_once(after_file)?;
-    let (_, error) = rest.split_once(") ")?;
-    let file = without_sandbox(file);
-    Some(match error.trim_end_matches('.') {
-        "No such file or directory" => format!("{file} is missing"),
-        error => format!("{file}: {error}"),
-    })
-}
-
-/// Strips the sandbox directory from a path, because its name differs in each run.
-fn without_sandbox(path: &str) -> &str {
-    match path
-        .split_once("/execute/dir_")
-        .and_then(|(_, rest)| rest.split_once('/'))
-    {
-        Some((_, in_sandbox)) => in_sandbox.strip_prefix("scratch/").unwrap_or(in_sandbox),
-        None => path,
+/// Shortens the message of a policy to the attribute and its expression.
+fn policy_words(message: &str) -> String {
+    match message.strip_prefix("The job attribute ") {
+        Some(policy) => policy.replacen(" expression", "", 1),
+        None => message.to_owned(),
     }
 }
 
@@ -206,25 +147,35 @@ mod tests {
         let output = "Transfer output files failure at execution point slot1_2@localhost while sending files to access point localhost. \
             Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53015/scratch/out.txt: \
             (errno 2) No such file or directory";
-        assert_eq!(cause_words(output), "out.txt is missing");
+        assert_eq!(cause_words(output, (12, 2)), "out.txt is missing");
         let input = "Details: reading from file /project/of/a/large/climate/site.dat: (errno 2) No such file or directory";
         assert_eq!(
-            cause_words(input),
+            cause_words(input, (13, 2)),
             "/project/of/a/large/climate/site.dat is missing"
         );
         assert_eq!(
             cause_words(
-                "Error from slot1_13@e2042.glacier.example: memory usage exceeded request_memory"
+                "Error from slot1_13@e2042.glacier.example: memory usage exceeded request_memory",
+                (34, 102)
             ),
             "memory usage exceeded request_memory"
         );
         assert_eq!(
             cause_words(
-                "Error from slot1@e: Failed to execute '/usr/bin/singularity': (errno=2: 'No such')"
+                "Error from slot1@e: Failed to execute '/usr/bin/singularity': (errno=2: 'No such')",
+                (6, 2)
             ),
             "cannot execute /usr/bin/singularity"
         );
-        assert_eq!(cause_words(""), "");
+        assert_eq!(
+            cause_words(
+                "Transfer output files failure at access point ap9 while receiving files from execution point slot1@e. Details: \
+                 writing to file /home/ada/out.dat: (errno 122) Disk quota exceeded",
+                (12, 122)
+            ),
+            "/home/ada/out.dat: quota"
+        );
+        assert_eq!(cause_words("", (0, 0)), "");
     }
 
     #[test]
@@ -257,12 +208,12 @@ mod tests {
             )
         };
         assert_eq!(
-            cause_words(&reason("Transfer.TimedOut")),
-            "TimedOut: osdf:///facility/data"
+            cause_words(&reason("Transfer.TimedOut"), (13, 256)),
+            "osdf:///facility/data: timed out"
         );
         assert_eq!(
-            cause_words(&reason("Specification.FileNotFound")),
-            "FileNotFound: osdf:///facility/data/x.tar"
+            cause_words(&reason("Specification.FileNotFound"), (13, 256)),
+            "osdf:///facility/data/x.tar is missing"
         );
     }
 
@@ -274,11 +225,14 @@ mod tests {
                  URL returned error: {status} ( URL file = http://localhost:8000/in/ref2.fa )"
             )
         };
-        let missing = cause_words(&reason("404"));
-        assert_eq!(missing, "404 Not Found: http://localhost:8000/in/ref2.fa");
-        assert_eq!(fitting_cause(&missing, 33), "404 Not Found: .../in/ref2.fa");
-        assert_eq!(cause_words(&reason("503")), "503 from localhost:8000");
-        let unknown = cause_words(&reason("418"));
+        let missing = cause_words(&reason("404"), (13, 256));
+        assert_eq!(missing, "http://localhost:8000/in/ref2.fa is missing");
+        assert_eq!(fitting_cause(&missing, 33), ".../in/ref2.fa is missing");
+        assert_eq!(
+            cause_words(&reason("503"), (13, 256)),
+            "localhost:8000: HTTP 503"
+        );
+        let unknown = cause_words(&reason("418"), (13, 256));
         assert!(
             unknown.starts_with("The requested URL returned error: 418"),
             "{unknown}"
@@ -294,12 +248,9 @@ mod tests {
                  URL returned error: 403 ( URL file = {url} )"
             )
         };
-        let forbidden = cause_words(&reason("1f2e"));
-        assert_eq!(
-            forbidden,
-            "403 Forbidden: https://bucket.s3.example/in/ref.fa"
-        );
-        assert_eq!(cause_words(&reason("99ab")), forbidden);
+        let forbidden = cause_words(&reason("1f2e"), (13, 256));
+        assert_eq!(forbidden, "https://bucket.s3.example/in/ref.fa: denied");
+        assert_eq!(cause_words(&reason("99ab"), (13, 256)), forbidden);
     }
 
     #[test]

@@ -79,7 +79,9 @@ fn other_format_hint(path: &Path) -> String {
     // A file that cannot be read has no lines.
     let _ =
         fs_err::File::open(path).and_then(|file| file.take(FORMAT_BYTES).read_to_end(&mut begin));
-    match CondorText::of(&String::from_utf8_lossy(&begin)) {
+    let text = String::from_utf8_lossy(&begin);
+    let is_json = text.contains("\"EventTypeNumber\"");
+    match CondorText::of(&text).filter(|_| !is_json) {
         Some(CondorText::EventLog) => {
             "its records do not begin at the left: `poolcast explain` reads their reasons on standard input"
                 .to_owned()

@@ -258,6 +258,18 @@ impl Outcome {
                 | Outcome::MountLost
         )
     }
+
+    /// Returns the name of the outcome in words, such as `timed out`.
+    pub fn words(self) -> String {
+        let mut words = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_uppercase() && !words.is_empty() {
+                words.push(' ');
+            }
+            words.push(letter.to_ascii_lowercase());
+        }
+        words
+    }
 }
 
 /// The number with which an operation ended.

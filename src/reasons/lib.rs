@@ -27,3 +27,4 @@ pub use facts::{
     Amount, Direction, Number, Operation, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing,
 };
 pub use reader::read_reason;
+pub use scan::path_in_sandbox;

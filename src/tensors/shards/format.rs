@@ -5,6 +5,6 @@ use poolcast_base::shard::ArtefactFormat;
 /// Format of tensor shards.
 pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "tensors",
-    version: 6,
+    version: 7,
     rebuild: "poolcast tensors EVENTS -o DIR",
 };

@@ -15,7 +15,7 @@ use poolcast_tensors::Split;
 /// Format of finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 9,
+    version: 10,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 
@@ -36,7 +36,7 @@ pub const ENSEMBLE: ArtefactFormat = ArtefactFormat {
 /// Format of the model's file in a run.
 pub(crate) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "model",
-    version: 4,
+    version: 5,
     rebuild: RUN_FORMAT.rebuild,
 };
 
