@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use htcondor_holdreasons::rules::{Party, rule_for};
 use htcondor_holdreasons::{Outcome, Thing};
 use serde::Serialize;
 
@@ -291,7 +292,7 @@ fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
         raise,
         command,
         then,
-        machine: may_avoid_machine(first.action)
+        machine: may_avoid_machine(first)
             .then(|| CommonMachine::find(jobs, &named))
             .flatten(),
         removal: (first.may_need_new_submission && first.action == HoldAction::Fix)
@@ -300,12 +301,15 @@ fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
     }
 }
 
-/// Returns true if jobs with this answer may succeed on another machine.
-fn may_avoid_machine(action: HoldAction) -> bool {
-    match action {
-        HoldAction::Release | HoldAction::Probe | HoldAction::Later | HoldAction::None => true,
-        HoldAction::Fix | HoldAction::Remove | HoldAction::Leave => false,
-    }
+/// Returns true if jobs with the answer of `advice` may succeed on another machine without a repair.
+fn may_avoid_machine(advice: &JobAdvice) -> bool {
+    let needs_repair = matches!(
+        advice.action,
+        HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
+    );
+    let is_of_machine = rule_for(advice.stated)
+        .is_none_or(|rule| matches!(rule.fault, Party::Machine | Party::UserOrMachine));
+    !needs_repair && is_of_machine
 }
 
 /// Returns what the reason of the first of `jobs` states, if it decides.
