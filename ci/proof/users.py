@@ -22,8 +22,8 @@ MIN_ADVISED = 85
 # How much less often the advice from own logs may be right, in percentage points, if no file is looked at. All jobs of a cluster are
 # often held for one cause, so a single cause of which own logs show no outcome is a tenth of all answers.
 MAX_LOSS = 10
-# The same for advice that looks at files.
-MAX_LOSS_WITH_LOOKS = 2
+# The same for advice that looks at files: a single cause is up to three of a hundred answers.
+MAX_LOSS_WITH_LOOKS = 3
 # Runs a program in a root directory that has the devices, processes and libraries of this machine, and none of its other files.
 IN_ROOT = """
 root=$1
