@@ -134,7 +134,7 @@ fn reasons_of_lines(text: &str) -> Option<Vec<ListedReason>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Reads a line of `-af`: a count after blanks, the id of the job and the codes, as far as they are there, and the
+/// Reads a line of `-af`: a count after blanks, the id of the job and the codes, if they are there, and the
 /// reason. Returns `None` if there is neither an id nor a number, or one that may be a part of the reason.
 fn numbered_reason(line: &str) -> Option<ListedReason> {
     let mut reason = line.trim();

@@ -61,7 +61,7 @@ pub(super) struct LogReading<'a> {
     pub(super) year: Option<i16>,
     /// The time until which events are read, epoch ms; `None` for the end of the logs.
     pub(super) until_ms: Option<i64>,
-    /// True if the time zone that the logs lack is that of a log which is written here.
+    /// True if logs without a time zone get the zone of a log which is written here.
     pub(super) applies_zone: bool,
     /// The configuration of the model, which has facts that the logs lack.
     pub(super) config: &'a Config,

@@ -222,7 +222,7 @@ impl AnswerModel {
     }
 }
 
-/// Returns the faults of which enough outcomes are known at `known_ms`, sorted.
+/// Returns the faults with enough outcomes known at `known_ms`, sorted.
 fn known_faults(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
     let mut seen = HashSet::new();
     let mut known = BTreeSet::new();

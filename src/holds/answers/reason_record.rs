@@ -16,7 +16,7 @@ pub struct ReasonRecord {
     /// Outcomes of holds whose reasons state the same.
     pub outcomes: usize,
     /// Failures after a release, if no job got past such a hold: one for the same reason, or one whose reason
-    /// states the same, of which there are more. 0 if a job did.
+    /// states the same; there are more of the latter. 0 if a job did.
     pub failures: usize,
     /// Those of them that are longer ago than a fault takes to pass. All failures of one outage say the same, and
     /// these say that the fault has stayed since.

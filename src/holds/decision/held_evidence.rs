@@ -408,7 +408,7 @@ fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
     owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
 }
 
-/// Returns true if most jobs that got past holds whose reasons state the same as that of `hold` were released by hand.
+/// Returns true if most jobs that got past holds with the same statement as `hold` were released by hand.
 fn is_mostly_repaired(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
     let known = history.known_cause(CauseKind::Stated, &hold.causes, asked_ms);
     let latest = &known.passes[known.passes.len().saturating_sub(MAX_PASSES)..];
