@@ -596,7 +596,7 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
     }
 }
 
-/// Writes a log in which a server fails for job 7.0 an hour before the program is asked, six hours west of UTC,
+/// Writes a log in which a server fails for job 7.0 an hour before the question, six hours west of UTC,
 /// and sets the time at which the file was changed.
 fn write_western_log(place: &Place, changed: &str) {
     let reason = "Transfer input files failure at execution point slot1@e.example using protocol https. \

@@ -66,7 +66,7 @@ fn the_history_and_the_queue_here_are_asked() {
     assert_eq!(run.code, Some(0), "{run}");
     assert!(run.stderr.contains("19 holds of 12 jobs"), "{run}");
 
-    // The held jobs of such a run are those in the queue. The history is asked again on request.
+    // The held jobs of such a run are those in the queue. A request asks the history again.
     let asked = format!("echo asked >> asked; {HISTORY}");
     let programs = [("condor_history", asked.as_str()), ("condor_q", QUEUE)];
     for (call, queries) in [("advise", 0), ("advise --history now", 2)] {
