@@ -117,15 +117,23 @@ struct CauseKey {
 
 /// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs.
 pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
-    let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
+    // A reason is read once for each job: its words make the key, and are shared with the other jobs.
+    let mut by_cause: BTreeMap<CauseKey, (String, Vec<&'a JobAdvice>)> = BTreeMap::new();
     for advice in chosen {
-        by_cause.entry(cause_key(advice)).or_default().push(advice);
+        let words = shown_cause(advice);
+        let (shared, jobs) = by_cause.entry(cause_key(advice, &words)).or_default();
+        *shared = if jobs.is_empty() {
+            words
+        } else {
+            with_shared_numbers(shared, &words)
+        };
+        jobs.push(advice);
     }
 
     let mut groups = Vec::new();
-    for (key, mut jobs) in by_cause {
+    for (key, (words, mut jobs)) in by_cause {
         jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
-        groups.push(group_of(&key, &jobs));
+        groups.push(group_of(&key, words, &jobs));
     }
     groups.sort_by_key(|group| {
         let rank = answer_rank(group.action, group.firmness);
@@ -136,13 +144,13 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
 
 /// Returns the name of the group that `advice` belongs to.
 pub fn cause_name(advice: &JobAdvice) -> String {
-    name_of(&cause_key(advice))
+    name_of(&cause_key(advice, &shown_cause(advice)))
 }
 
 /// Returns true if `advice` belongs to one of the groups in `names`, or belonged to it before its file
 /// was repaired: a command that asks for the jobs of a group is typed once they are fixed.
 pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
-    let key = cause_key(advice);
+    let key = cause_key(advice, &shown_cause(advice));
     let is_named = |key: &CauseKey| names.contains(&name_of(key));
     let is_in_order = advice.look.as_ref().is_some_and(|look| {
         // A file repaired within the slack of the clocks is found unchanged.
@@ -195,13 +203,6 @@ pub fn shown_cause(advice: &JobAdvice) -> String {
     }
 }
 
-/// Describes the cause of `jobs`, whose words are the same but for their numbers.
-fn shared_words(jobs: &[&JobAdvice]) -> String {
-    let words = jobs.iter().map(|advice| shown_cause(advice));
-    let shared = words.reduce(|shared, words| with_shared_numbers(&shared, &words));
-    shared.unwrap_or_default()
-}
-
 /// Describes the cause in few words, without its reason.
 fn code_words(advice: &JobAdvice) -> String {
     let words = match (advice.stated.thing, advice.stated.outcome) {
@@ -226,7 +227,8 @@ fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
     is_raise && advice.hold_code == 34 || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
 }
 
-fn cause_key(advice: &JobAdvice) -> CauseKey {
+/// Returns the key of `advice`, whose cause has these `words`.
+fn cause_key(advice: &JobAdvice, words: &str) -> CauseKey {
     let raise_class = advice
         .raise
         .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
@@ -235,7 +237,7 @@ fn cause_key(advice: &JobAdvice) -> CauseKey {
         ap: advice.ap.as_str().to_owned(),
         hold_code: advice.hold_code,
         hold_subcode: advice.hold_subcode,
-        words: without_numbers(&shown_cause(advice)),
+        words: without_numbers(words),
         raise_class,
         look: deciding_look(advice).map(|look| look.state),
     }
@@ -247,7 +249,7 @@ fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
     advice.look.as_deref().filter(|_| is_by_look)
 }
 
-fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
+fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
     let first = jobs[0];
     let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
     let since = jobs.iter().map(|advice| advice.held_since_ms);
@@ -270,7 +272,7 @@ fn group_of<'a>(key: &CauseKey, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
         firmness: first.firmness,
         hold_code: first.hold_code,
         hold_subcode: first.hold_subcode,
-        words: shared_words(jobs),
+        words,
         jobs: jobs.iter().map(|advice| advice.job).collect(),
         clusters: clusters.len(),
         owners: owners.collect(),

@@ -2,16 +2,14 @@
 //! error.
 
 use super::addresses::{server_of, without_secrets};
-use htcondor_holdreasons::{
-    Number, Operation, Outcome, ReasonKind, Thing, path_in_sandbox, read_reason,
-};
+use htcondor_holdreasons::{Number, Operation, Outcome, ReasonKind, Thing, read_reason};
 use poolcast_base::output::columns_of;
 
 /// Returns the words of `reason`, of a hold with these `codes`, that identify the cause: what failed, and how, or
 /// else the innermost message. `reason` must be a single line.
 pub(super) fn cause_words(reason: &str, codes: (i32, i32)) -> String {
     let facts = read_reason(&without_secrets(reason), Some(codes));
-    let named = facts.name.as_deref().filter(|_| !facts.is_by_code);
+    let named = facts.shown_name().filter(|_| !facts.is_by_code);
     let words = named.and_then(|name| words_of(facts.kind, facts.number, name));
     words.unwrap_or_else(|| policy_words(&facts.message))
 }
@@ -30,15 +28,15 @@ fn words_of(kind: ReasonKind, number: Option<Number>, name: &str) -> Option<Stri
             format!("{}: {how}", server_of(name))
         }
         (Thing::Program | Thing::InstalledProgram | Thing::SharedProgram, _) if is_started => {
-            format!("cannot execute {}", path_in_sandbox(name))
-        }
-        (Thing::SandboxFile, Outcome::Absent) => format!("{} is missing", path_in_sandbox(name)),
-        (Thing::SandboxFile, outcome) => format!("{}: {}", path_in_sandbox(name), outcome.words()),
-        (Thing::File | Thing::Object | Thing::Image | Thing::StandardInput, Outcome::Absent) => {
-            format!("{name} is missing")
+            format!("cannot execute {name}")
         }
         (
+            Thing::File | Thing::SandboxFile | Thing::Object | Thing::Image | Thing::StandardInput,
+            Outcome::Absent,
+        ) => format!("{name} is missing"),
+        (
             Thing::File
+            | Thing::SandboxFile
             | Thing::Object
             | Thing::Image
             | Thing::Interpreter

@@ -34,8 +34,8 @@ pub struct UnfitRequest {
 /// jobs and a better request.
 type RequestKey<'a> = (IdleBatchKey<'a>, u64, (usize, usize, u64));
 
-/// Finds the idle ones of `jobs` that request too little or far too much, by the runs in `store`: the findings of most jobs
-/// first.
+/// Finds the idle ones of `jobs` that request too little or far too much, by the runs in `store`. The findings
+/// about most jobs are first.
 pub fn unfit_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<UnfitRequest> {
     let aps: HashMap<&str, u32> = (0..)
         .zip(&store.summary.aps)

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
 use super::outcomes::signal_meaning;
 use super::rules::{Action, Party, Rule, attributes_for, rule_for};
-use super::scan::path_in_sandbox;
 
 /// The meaning of a reason, and the advice on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,7 +46,7 @@ fn unsaid_names(facts: &ReasonFacts, fault: Option<Party>, mend: &str) -> String
     let is_said = |name: &&str| meaning.contains(name) || mend.contains(name);
     let of_machine = matches!(fault, Some(Party::Machine | Party::UserOrMachine));
     let machine = facts.machine.as_deref().filter(|_| of_machine);
-    let names = [shown_name(facts), machine].into_iter().flatten();
+    let names = [facts.shown_name(), machine].into_iter().flatten();
     let unsaid: Vec<&str> = names.filter(|name| !is_said(name)).collect();
     if unsaid.is_empty() {
         return String::new();
@@ -68,7 +67,7 @@ const NOUNS: [&str; 7] = [
 
 /// Fills in what the reason names.
 fn fill(words: &str, facts: &ReasonFacts) -> String {
-    let Some(name) = shown_name(facts) else {
+    let Some(name) = facts.shown_name() else {
         let named = NOUNS.map(|noun| format!("{noun} {{name}}"));
         let unnamed = named.iter().zip(NOUNS);
         let words = unnamed.fold(words.to_owned(), |words, (named, noun)| {
@@ -78,15 +77,6 @@ fn fill(words: &str, facts: &ReasonFacts) -> String {
     };
     // No text is filled in twice: a name may have braces.
     words.replacen("{name}", name, 1)
-}
-
-/// Returns the name that the reason gives; of a file in a sandbox, only its path there.
-fn shown_name(facts: &ReasonFacts) -> Option<&str> {
-    let name = facts.name.as_deref()?;
-    Some(match facts.kind.thing {
-        Thing::SandboxFile | Thing::Program => path_in_sandbox(name),
-        _ => name,
-    })
 }
 
 /// States what happened.
@@ -276,7 +266,7 @@ fn task_words(facts: &ReasonFacts) -> String {
         Operation::CreateDirectory => "the directory",
         _ => thing_words(facts.kind.thing),
     };
-    let named = match shown_name(facts) {
+    let named = match facts.shown_name() {
         Some(name) => format!("{thing} {name}"),
         None => thing.trim_end_matches(" at").to_owned(),
     };

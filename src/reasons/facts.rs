@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::scan::path_in_sandbox;
+
 /// Declares an enum without values, whose variants have numbers in a store.
 macro_rules! stored_enum {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$variant_about:meta])* $variant:ident,)* }) => {
@@ -390,6 +392,15 @@ pub struct ReasonFacts {
 }
 
 impl ReasonFacts {
+    /// Returns the name that the reason gives; of a file in a sandbox, only its path there.
+    pub fn shown_name(&self) -> Option<&str> {
+        let name = self.name.as_deref()?;
+        Some(match self.kind.thing {
+            Thing::SandboxFile | Thing::Program => path_in_sandbox(name),
+            _ => name,
+        })
+    }
+
     /// Returns facts about an operation on `thing`, and how it ended.
     pub(super) fn of(thing: Thing, operation: Operation, outcome: Outcome) -> ReasonFacts {
         ReasonKind {

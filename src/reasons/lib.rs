@@ -27,4 +27,3 @@ pub use facts::{
     Amount, Direction, Number, Operation, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing,
 };
 pub use reader::read_reason;
-pub use scan::path_in_sandbox;

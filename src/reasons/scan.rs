@@ -136,7 +136,7 @@ pub(super) fn is_in_sandbox(path: &str) -> bool {
 }
 
 /// Returns `path` without the directory that the job has on a machine, whose name differs in each run.
-pub fn path_in_sandbox(path: &str) -> &str {
+pub(super) fn path_in_sandbox(path: &str) -> &str {
     let Some((_, rest)) = path.split_once("/dir_") else {
         return path;
     };
