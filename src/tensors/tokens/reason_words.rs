@@ -53,7 +53,11 @@ impl ReasonWords {
 /// Returns what the reasons of all holds state, in order.
 fn packed_kinds(store: &EventStore) -> BTreeSet<u32> {
     let mut kinds = BTreeSet::new();
-    for job in store.jobs().iter() {
+    let jobs = store.jobs();
+    for job in (0..jobs.len())
+        .filter(|&index| jobs.was_held(index))
+        .map(|index| jobs.get(index))
+    {
         let holds = (0..job.history.number.len()).filter(|&at| job.history.number[at] == HELD);
         kinds.extend(holds.map(|hold| job.hold_facts(hold).kind.packed()));
     }
