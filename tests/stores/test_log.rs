@@ -1,5 +1,7 @@
 //! Small logs for tests: jobs that use a file on a server, which fails and comes back.
 
+use std::ops::RangeBounds;
+
 use htcondor_eventlog::{
     ABORTED, DecidedBy, EXECUTE, EventFacts, FILE_TRANSFER, HELD, HoldFacts, InputFile, JobAd,
     JobEvent, RELEASED, ReasonKind, ResourceRequest, SUBMIT, SubmissionNames, TERMINATED,
@@ -105,9 +107,10 @@ impl TestLog {
         }
     }
 
-    /// Makes the reasons of all holds so far state `kind`.
-    pub fn state(&mut self, kind: ReasonKind) {
-        for event in self.events.iter_mut().filter(|event| event.number == HELD) {
+    /// Makes the reasons of all holds so far of these `clusters` state `kind`.
+    pub fn state(&mut self, clusters: impl RangeBounds<i32>, kind: ReasonKind) {
+        let is_hold = |event: &JobEvent| event.number == HELD && clusters.contains(&event.cluster);
+        for event in self.events.iter_mut().filter(|event| is_hold(event)) {
             let facts = event.facts.hold(HELD);
             event.facts = EventFacts::from_hold(HoldFacts { kind, ..facts });
         }

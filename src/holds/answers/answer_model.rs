@@ -1,6 +1,6 @@
 //! The model that answers: extremely randomised trees for each of the two questions about a hold.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::Result;
 use rand::seq::index::sample;
@@ -225,17 +225,17 @@ impl AnswerModel {
 /// Returns the faults with enough outcomes known at `known_ms`, sorted.
 fn known_faults(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
     let mut seen = HashSet::new();
-    let mut known = BTreeSet::new();
+    let mut outcomes: BTreeMap<u32, usize> = BTreeMap::new();
     for hold in &history.holds {
-        let Some(fault) = common_fault(hold.stated).filter(|&fault| seen.insert(fault)) else {
-            continue;
-        };
-        let of_fault = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);
-        if of_fault.outcomes.len() >= MIN_TAUGHT_OUTCOMES {
-            known.insert(fault);
+        // One fault may be stated in several ways, each of which has a record of its own.
+        let is_new = seen.insert(hold.causes.get(CauseKind::Stated));
+        if let Some(fault) = common_fault(hold.stated).filter(|_| is_new) {
+            let stated = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);
+            *outcomes.entry(fault).or_default() += stated.outcomes.len();
         }
     }
-    known.into_iter().collect()
+    outcomes.retain(|_, outcomes| *outcomes >= MIN_TAUGHT_OUTCOMES);
+    outcomes.into_keys().collect()
 }
 
 /// A log as a source of rows.

@@ -286,9 +286,10 @@ mod tests {
 
     #[test]
     fn model_knows_in_the_log_of_a_user_what_its_own_log_taught() {
-        let learned_from = |taught, stated| {
+        let learned_with_rare = |rare_clusters, taught, stated| {
             let mut log = log_with_outages(8);
-            log.state(taught);
+            log.state(.., taught);
+            log.state(..=rare_clusters, stated_by(504));
             let store = log.store();
             let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
@@ -296,15 +297,19 @@ mod tests {
 
             let mut log = TestLog::default();
             log.add_held(7, 20_000);
-            log.state(stated);
+            log.state(.., stated);
             let store = log.store();
             let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
             let model = model.expect("outcomes are known");
             model.odds(&history, &[0], end_ms).expect("asked")[0].learned_from
         };
+        let learned_from = |taught, stated| learned_with_rare(0, taught, stated);
         let server = stated_by(503);
         assert_eq!(learned_from(server, server), LearnedFrom::ThisLog);
+        // Another statement of the same fault, which stands first and is rare, hides nothing.
+        let with_rare = learned_with_rare(1, server, server);
+        assert_eq!(with_rare, LearnedFrom::ThisLog);
         assert_eq!(learned_from(server, stated_by(404)), LearnedFrom::Nothing);
         let unknown = ReasonKind::default();
         assert_eq!(learned_from(unknown, unknown), LearnedFrom::Nothing);
@@ -314,7 +319,7 @@ mod tests {
     fn log_without_outcomes_is_answered_by_the_prior() {
         let mut log = TestLog::default();
         let odds_of = |log: &mut TestLog, prior, stated| {
-            log.state(stated);
+            log.state(.., stated);
             let store = log.store();
             let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
