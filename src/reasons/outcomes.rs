@@ -18,8 +18,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "too many jobs", "queue is full", "submit limit", "job limit", "would exceed",
     ]),
     (Outcome::TimedOut, &[
-        "timed out", "timedout", "timeout", "time out", "deadline exceeded", "no progress", "lack of progress",
-        "too slow", "operation expired",
+        "timed out", "transfer.timedout", "timeout", "time out", "deadline exceeded", "no progress",
+        "lack of progress", "too slow", "operation expired",
     ]),
     (Outcome::MountLost, &[
         "stale file handle", "stale nfs", "transport endpoint", "input/output error", "remote i/o error",
@@ -35,8 +35,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "unexpected eof", ": eof", "empty reply", "recv failure", "send failure", "not closed cleanly",
         "transfer closed with", "connection closed", "disconnected", "connection to the server failed",
         "error connecting", "communication error", "connecting to the job manager failed", "network problems",
-        "data transfer to the server failed", "lost connection", "connection lost", "connectionreset",
-        "connectionsetup",
+        "data transfer to the server failed", "lost connection", "connection lost", "contact.connectionreset",
+        "contact.connectionsetup",
     ]),
     (Outcome::Unavailable, &[
         "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
@@ -75,7 +75,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "no such file", "not found", "does not exist", "no namespace found", "could not be found",
         "cannot find", "no such", "manifest unknown", "no servers found", "is missing", "missing or not",
         "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
-        "disappear", "no longer exist", "missing from", "filenotfound",
+        "disappear", "no longer exist", "missing from", "specification.filenotfound",
     ]),
     (Outcome::Invalid, &[
         "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not be parsed",
