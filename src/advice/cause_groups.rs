@@ -8,7 +8,7 @@ use htcondor_holdreasons::{Outcome, Thing};
 use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
-use super::common_machine::CommonMachine;
+use super::common_place::CommonPlace;
 use super::held_ids::{HeldCommand, HeldId};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
@@ -83,9 +83,12 @@ pub struct CauseGroup<'a> {
     pub command: Option<HeldCommand>,
     /// Command to type once the fault is fixed or has passed.
     pub then: Option<HeldCommand>,
-    /// Machine on which most of the jobs failed, unless a repair of theirs mends them.
+    /// Machine or site where most of the jobs failed, unless a repair of theirs mends them.
     #[serde(skip)]
-    pub machine: Option<CommonMachine>,
+    pub place: Option<CommonPlace>,
+    /// The jobs' nodes of a DAG, by name.
+    #[serde(skip)]
+    pub dag_nodes: BTreeSet<&'a str>,
     /// Command that removes the jobs, if they may have to be submitted again.
     #[serde(skip)]
     pub removal: Option<HeldCommand>,
@@ -294,8 +297,11 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         raise,
         command,
         then,
-        machine: may_avoid_machine(first)
-            .then(|| CommonMachine::find(jobs, &named))
+        dag_nodes: (jobs.iter())
+            .filter_map(|advice| advice.dag_node.as_deref())
+            .collect(),
+        place: may_avoid_machine(first)
+            .then(|| CommonPlace::find(jobs, &named))
             .flatten(),
         removal: (first.may_need_new_submission && first.action == HoldAction::Fix)
             .then(|| HeldCommand::new("condor_rm", &named, ""))
