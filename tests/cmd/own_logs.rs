@@ -237,6 +237,55 @@ fn log_of_nodes(places: &[(&str, &str)]) -> String {
     log
 }
 
+/// Returns what `condor_q -hold -l -global` prints of two schedds, each with two jobs of one kind and one of another.
+fn ads_of_two_schedds() -> String {
+    let mut text = String::new();
+    for schedd in ["ap8.example", "s2@ap9.example"] {
+        text += &format!("\n\n-- Schedd: {schedd} : <10.0.0.8:9618?... @ 11/30/26 00:46:40\n");
+        let memory = "memory usage exceeded request_memory";
+        let reading = "reading from file /home/ada/in.dat: (errno 2) No such file or directory";
+        let input = format!(
+            "Transfer input files failure at access point {schedd} while sending files to execution point slot1@a. Details: {reading}"
+        );
+        for (id, code, subcode, reason) in [
+            ("7.0", 34, 102, memory),
+            ("7.1", 34, 102, memory),
+            ("8.0", 13, 2, &input),
+        ] {
+            let (cluster, proc) = id.split_once('.').expect("an id");
+            text += &format!(
+                "ClusterId = {cluster}\nProcId = {proc}\nGlobalJobId = \"{schedd}#{id}#9\"\nJobStatus = 5\nOwner = \"ada\"\n\
+                 EnteredCurrentStatus = 1795225787\nHoldReasonCode = {code}\nHoldReasonSubCode = {subcode}\nHoldReason = \"{reason}\"\n\n"
+            );
+        }
+    }
+    text
+}
+
+#[test]
+fn kinds_of_several_schedds_are_stated_once_with_a_command_for_each() {
+    let place = Place::new();
+    place.write("ads", ads_of_two_schedds());
+    let mut command = place.command("advise --queue ads --no-look --all");
+    let page = Outcome::of(command.env("COLUMNS", "100").output().expect("it starts"));
+    insta::assert_snapshot!(page);
+    let ads = fs_err::File::open(place.path("ads")).expect("opened");
+    let mut command = place.command("explain");
+    let explained = command
+        .stdin(ads.into_parts().0)
+        .output()
+        .expect("it starts");
+    let explained = Outcome::of(explained).stdout;
+    let kinds: Vec<&str> = explained
+        .lines()
+        .filter(|line| line.contains(", hold code "))
+        .collect();
+    assert_eq!(
+        kinds,
+        ["4 jobs, hold code 34/102", "2 jobs, hold code 13/2"]
+    );
+}
+
 #[test]
 fn nodes_and_sites_of_the_log_are_named() {
     let place = Place::new();

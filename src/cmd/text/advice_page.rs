@@ -49,7 +49,8 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     let groups = cause_groups(&view.chosen);
     let columns = PageColumns::from_width(view.width);
-    let is_in_full = groups.len() <= MAX_CAUSES_IN_FULL;
+    let kinds = groups.iter().filter(|group| !group.is_like_last).count();
+    let is_in_full = kinds <= MAX_CAUSES_IN_FULL;
     let blocks: Vec<CauseBlock> = groups
         .iter()
         .map(|group| CauseBlock::new(view, &columns, group, is_in_full))
@@ -150,7 +151,7 @@ impl CauseBlock {
         is_in_full: bool,
     ) -> CauseBlock {
         let mut notes = Vec::new();
-        if is_in_full {
+        if is_in_full && !group.is_like_last {
             notes.extend(cause_in_full(view, columns, group));
         }
         notes.extend(note_lines(view, group, is_in_full));
@@ -323,10 +324,16 @@ fn probe_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
 
 /// The line of a cause.
 fn cause_line(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'_>) -> PageLine {
-    let code = format!("{}/{}", group.hold_code, group.hold_subcode);
+    let (code, words) = match group.is_like_last {
+        true => (String::new(), format!("the same at {}", group.ap)),
+        false => {
+            let code = format!("{}/{}", group.hold_code, group.hold_subcode);
+            (code, group.words.clone())
+        }
+    };
     let cells = [
         code.as_str(),
-        &fitted(&group.words, columns.cause),
+        &fitted(&words, columns.cause),
         &output::with_commas(group.jobs.len() as u64),
         &output::with_commas(group.clusters as u64),
         &owner_cell(group.owners.iter().copied(), columns.owner),
