@@ -1,12 +1,14 @@
-//! Collects hold reasons, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
+//! Collects hold reasons, messages of lost runs, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
 //! then printed; no event store contains them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
+use super::addresses::without_secrets;
 use super::job_advice::{JobAdvice, JobSite};
+use super::restart_loops::RestartLoop;
 use htcondor_eventlog::{
-    ABORTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent, RELEASED, SUBMIT,
-    TERMINATED,
+    ABORTED, DISCONNECTED, EVICTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent,
+    RECONNECT_FAILED, RELEASED, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::SharedText;
@@ -27,6 +29,10 @@ pub struct LogWords {
     /// Names of DAG nodes that wait for their submissions, by cluster and proc.
     pending_nodes: HashMap<(i32, i32), SharedText>,
     nodes: HashMap<JobKey, SharedText>,
+    /// Messages that wait for the losses of their runs, by cluster and proc.
+    pending_losses: HashMap<(i32, i32), VecDeque<String>>,
+    /// The last message with which a run of each job was lost.
+    losses: HashMap<JobKey, String>,
     /// The sites of machines, by the hash of the machine.
     sites: HashMap<u32, JobSite>,
     /// The machine of each job's last run, if its site is known.
@@ -78,6 +84,7 @@ impl LogWords {
             self.add_event(ap, event);
         }
         self.pending.retain(|_, reason| !reason.is_used);
+        self.pending_losses.retain(|_, pending| !pending.is_empty());
     }
 
     fn add_text(&mut self, text: &EventText) {
@@ -93,6 +100,10 @@ impl LogWords {
             EventTextKind::DagNode => {
                 let node = one_line(&text.text).as_str().into();
                 self.pending_nodes.insert((cluster, proc), node);
+            }
+            EventTextKind::LostRun => {
+                let pending = self.pending_losses.entry((cluster, proc)).or_default();
+                pending.push_back(text.text.clone());
             }
             EventTextKind::Site { host, attribute } => {
                 let site = || JobSite {
@@ -135,6 +146,13 @@ impl LogWords {
                     false => self.machines.remove(&job),
                 };
             }
+            EVICTED | SHADOW_EXCEPTION | REMOTE_ERROR | DISCONNECTED | RECONNECT_FAILED => {
+                let pending = self.pending_losses.get_mut(&(cluster, proc));
+                let message = pending.and_then(VecDeque::pop_front);
+                if let Some(message) = message.filter(|text| !is_later && !text.is_empty()) {
+                    self.losses.insert(job, message);
+                }
+            }
             RELEASED if !is_later => {
                 self.held.remove(&job);
             }
@@ -142,6 +160,7 @@ impl LogWords {
                 self.held.remove(&job);
                 self.nodes.remove(&job);
                 self.machines.remove(&job);
+                self.losses.remove(&job);
             }
             _ => {}
         }
@@ -162,6 +181,16 @@ impl LogWords {
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
             let owner = self.owners.get(&(ap, one.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
+        }
+    }
+
+    /// Sets the message in each of `loops`, if one is known.
+    pub fn add_to_loops(&self, loops: &mut [RestartLoop]) {
+        for one in loops {
+            let ap = self.known_access_point(&one.ap);
+            let job = ap.map(|ap| (ap, one.cluster, one.jobs[0].proc));
+            let message = job.and_then(|job| self.losses.get(&job));
+            one.message = message.map(|text| without_secrets(&one_line(text)));
         }
     }
 

@@ -1,8 +1,12 @@
-//! Texts of events that events do not keep: reasons of holds, and names of DAG nodes and of sites.
+//! Texts of events that events do not keep: reasons of holds, messages of lost runs, and names of DAG nodes and of
+//! sites.
 
 use super::event::JobEvent;
-use super::event_number::{EXECUTE, SUBMIT};
+use super::event_number::{
+    DISCONNECTED, EVICTED, EXECUTE, RECONNECT_FAILED, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT,
+};
 use super::record::{LogRecord, RecordContent, body_lines};
+use super::run_messages::lost_run_message;
 use super::submission_names::quoted_value;
 
 /// Attributes of a machine that name its site, the most exact one first.
@@ -31,6 +35,8 @@ pub enum EventTextKind {
     },
     /// The name of the job's node of a DAG, in event 000.
     DagNode,
+    /// The message with which a run was lost, in event 004, 007, 021, 022 or 024; empty if there is none.
+    LostRun,
     /// The site of a machine, in event 001.
     Site {
         /// The machine, as in [`super::ExecutionHost`].
@@ -40,14 +46,32 @@ pub enum EventTextKind {
     },
 }
 
-/// Parses the name in `event`, which `record` contains: of the node of a submission, or of the site of a run.
-pub(super) fn parse_name(record: &LogRecord<'_>, event: &JobEvent) -> Option<EventText> {
+/// Returns true if events `number` may have a text that [`parse_text`] reads.
+pub(super) fn may_have_text(number: u16) -> bool {
+    matches!(number, SUBMIT | EXECUTE) || is_lost_run(number)
+}
+
+/// Returns true if events `number` have the message of a lost run.
+fn is_lost_run(number: u16) -> bool {
+    matches!(
+        number,
+        EVICTED | SHADOW_EXCEPTION | REMOTE_ERROR | DISCONNECTED | RECONNECT_FAILED
+    )
+}
+
+/// Parses the text in `event`, which `record` contains: the name of the node of a submission, or of the site of a
+/// run, or the message of a lost run.
+pub(super) fn parse_text(record: &LogRecord<'_>, event: &JobEvent) -> Option<EventText> {
     let (kind, text) = match event.number {
         SUBMIT => (EventTextKind::DagNode, dag_node(record)?),
         EXECUTE => {
             let host = event.facts.execution_place(EXECUTE).host;
             let (attribute, site) = site(record).filter(|_| host != 0)?;
             (EventTextKind::Site { host, attribute }, site)
+        }
+        number if is_lost_run(number) => {
+            let message = lost_run_message(record).unwrap_or_default();
+            (EventTextKind::LostRun, message)
         }
         _ => return None,
     };
@@ -118,7 +142,7 @@ mod tests {
 
     fn name(text: &str) -> Option<EventText> {
         let record = RecordScan::new(text.as_bytes(), true).collect_records()[0];
-        parse_name(&record, &parse_event(&record))
+        parse_text(&record, &parse_event(&record))
     }
 
     fn node(body: &str) -> Option<String> {
