@@ -93,7 +93,7 @@ fn explained(listed: Vec<ListedReason>, given: Option<(i32, i32)>) -> Vec<Explai
     {
         let codes = codes.or(given);
         let facts = read_reason(&reason, codes);
-        let key = (codes, facts.kind, facts.name.clone());
+        let key = (codes, facts.kind, facts.shown_name().map(str::to_owned));
         let place = *places.entry(key).or_insert_with(|| {
             all.push(ExplainedReason {
                 jobs: 0,

@@ -41,8 +41,11 @@ fn a_reason_is_explained_in_three_lines() {
     do:    NO ADVICE: the text says too little
     look:  the job's log, and its ad: condor_q -l JOB
     ");
+    let elsewhere = program
+        .replace("slot1@w3", "slot2@w4")
+        .replace("dir_7", "dir_8");
     let counted = format!(
-        "   17 34 102 It has gone over memory limit of 64 megabytes.\n    3 6 2 {program}\n    2 34 102 It has gone over memory limit of 99 megabytes.\n"
+        "   17 34 102 It has gone over memory limit of 64 megabytes.\n    3 6 2 {program}\n    1 6 2 {elsewhere}\n    2 34 102 It has gone over memory limit of 99 megabytes.\n"
     );
     insta::assert_snapshot!(explained("", &counted), @"
     exit 0
@@ -51,7 +54,7 @@ fn a_reason_is_explained_in_three_lines() {
     do:    FIX, THEN RELEASE: raise RequestMemory above the larger of limit and use (fault: the user; attributes: RequestMemory)
     look:  MemoryUsage and RequestMemory
 
-    3 jobs, hold code 6/2
+    4 jobs, hold code 6/2
     means: the machine slot1@w3.lab.example could not start the program run.sh: it does not exist (errno 2)
     do:    FIX, THEN RELEASE: run.sh cannot be started: correct its path; if it is a script, its first line must name an interpreter (#!) and have no DOS line end (dos2unix) (fault: the user; attributes: Cmd, TransferExecutable)
     look:  the program and its first line
