@@ -96,7 +96,14 @@ fn follow(place: &Place, sessions: &[&str]) {
         let args = command
             .strip_prefix("$ poolcast ")
             .expect("a call of poolcast");
-        let outcome = place.run(args);
+        let outcome = match args.split_once(" \"") {
+            Some((args, quoted)) => {
+                let mut command = place.command(args);
+                let output = command.arg(quoted.trim_end_matches('"')).output();
+                Outcome::of(output.expect("the program starts"))
+            }
+            None => place.run(args),
+        };
         let found: Vec<&str> = outcome.stdout.lines().collect();
         assert!(
             is_shown(&found, &shown.lines().collect::<Vec<_>>()),
