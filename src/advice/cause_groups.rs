@@ -1,6 +1,7 @@
 //! Groups advice by cause: jobs that are held for the same reason and get the same answer. Each
 //! group gets one command for all of its jobs.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use htcondor_holdreasons::rules::{Party, rule_for};
@@ -8,7 +9,7 @@ use htcondor_holdreasons::{Outcome, Thing};
 use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
-use super::common_machine::CommonMachine;
+use super::common_place::CommonPlace;
 use super::held_ids::{HeldCommand, HeldId};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
@@ -72,6 +73,9 @@ pub struct CauseGroup<'a> {
     /// name other things; absent if their reasons do not decide.
     #[serde(skip)]
     pub stated: Option<String>,
+    /// True if the previous group is of the same kind, at another access point.
+    #[serde(skip)]
+    pub is_like_last: bool,
     /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
     /// Start of the latest hold in the group, epoch ms.
@@ -83,9 +87,12 @@ pub struct CauseGroup<'a> {
     pub command: Option<HeldCommand>,
     /// Command to type once the fault is fixed or has passed.
     pub then: Option<HeldCommand>,
-    /// Machine on which most of the jobs failed, unless a repair of theirs mends them.
+    /// Machine or site where most of the jobs failed, unless a repair of theirs mends them.
     #[serde(skip)]
-    pub machine: Option<CommonMachine>,
+    pub place: Option<CommonPlace>,
+    /// The jobs' nodes of a DAG, by name.
+    #[serde(skip)]
+    pub dag_nodes: BTreeSet<&'a str>,
     /// Command that removes the jobs, if they may have to be submitted again.
     #[serde(skip)]
     pub removal: Option<HeldCommand>,
@@ -115,7 +122,8 @@ struct CauseKey {
     look: Option<LookState>,
 }
 
-/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs.
+/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. The groups of one kind
+/// at several access points follow each other.
 pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     // A reason is read once for each job: its words make the key, and are shared with the other jobs.
     let mut by_cause: BTreeMap<CauseKey, (String, Vec<&'a JobAdvice>)> = BTreeMap::new();
@@ -130,16 +138,30 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
         jobs.push(advice);
     }
 
-    let mut groups = Vec::new();
+    let mut by_kind: BTreeMap<CauseKey, Vec<CauseGroup<'a>>> = BTreeMap::new();
     for (key, (words, mut jobs)) in by_cause {
         jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
-        groups.push(group_of(&key, words, &jobs));
+        let group = group_of(&key, words, &jobs);
+        let ap = String::new();
+        by_kind
+            .entry(CauseKey { ap, ..key })
+            .or_default()
+            .push(group);
     }
-    groups.sort_by_key(|group| {
-        let rank = answer_rank(group.action, group.firmness);
-        (rank, std::cmp::Reverse(group.jobs.len()))
+
+    let mut kinds: Vec<Vec<CauseGroup<'a>>> = by_kind.into_values().collect();
+    for groups in &mut kinds {
+        groups.sort_by_key(|group| Reverse(group.jobs.len()));
+        for other in &mut groups[1..] {
+            other.is_like_last = true;
+        }
+    }
+    kinds.sort_by_key(|groups| {
+        let rank = answer_rank(groups[0].action, groups[0].firmness);
+        let jobs: usize = groups.iter().map(|group| group.jobs.len()).sum();
+        (rank, Reverse(jobs))
     });
-    groups
+    kinds.into_iter().flatten().collect()
 }
 
 /// Returns the name of the group that `advice` belongs to.
@@ -289,13 +311,17 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
         is_known_from_elsewhere: jobs.iter().all(|advice| advice.is_known_from_elsewhere),
         stated: stated_words(jobs),
+        is_like_last: false,
         held_since_ms: since.clone().min().unwrap_or(0),
         held_last_ms: since.max().unwrap_or(0),
         raise,
         command,
         then,
-        machine: may_avoid_machine(first)
-            .then(|| CommonMachine::find(jobs, &named))
+        dag_nodes: (jobs.iter())
+            .filter_map(|advice| advice.dag_node.as_deref())
+            .collect(),
+        place: may_avoid_machine(first)
+            .then(|| CommonPlace::find(jobs, &named))
             .flatten(),
         removal: (first.may_need_new_submission && first.action == HoldAction::Fix)
             .then(|| HeldCommand::new("condor_rm", &named, ""))
@@ -364,7 +390,7 @@ fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
             None => plans.push((plan, 1)),
         }
     }
-    plans.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    plans.sort_by_key(|(_, count)| Reverse(*count));
     plans.into_iter().map(|(plan, _)| plan).collect()
 }
 

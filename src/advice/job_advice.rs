@@ -59,6 +59,15 @@ pub struct SimilarHolds {
     pub last_10_successes: usize,
 }
 
+/// The site of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JobSite {
+    /// The machine's attribute that names it.
+    pub attribute: &'static str,
+    /// Its name.
+    pub name: SharedText,
+}
+
 /// The advice on one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobAdvice {
@@ -78,6 +87,10 @@ pub struct JobAdvice {
     pub proc: i32,
     /// The job's owner, if the log or the queue names one.
     pub owner: Option<SharedText>,
+    /// The job's node of a DAG, if the log or the queue names one.
+    pub dag_node: Option<SharedText>,
+    /// The site of the job's last run, if the log names one.
+    pub site: Option<JobSite>,
     /// The recommended action.
     pub action: HoldAction,
     /// The source of the recommendation.
@@ -287,6 +300,8 @@ impl JobAdvice {
             cluster: 12,
             proc: 0,
             owner: Some("ada".into()),
+            dag_node: None,
+            site: None,
             action: HoldAction::Release,
             ground: AdviceGround::Model,
             firmness: Some(AnswerFirmness::Probable),
@@ -345,7 +360,6 @@ impl JobAdvice {
                 resident_set_kib: Some(4872),
                 job_starts: Some(3),
                 periodic_release: None,
-                dag_node: None,
                 program: None,
                 submit_file: None,
                 files: JobFiles::default(),

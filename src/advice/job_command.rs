@@ -45,12 +45,13 @@ impl<'de> Deserialize<'de> for JobId {
 }
 
 /// A job attribute that says how much the job needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of HTCondor's attributes")]
 pub enum RequestAttribute {
     RequestMemory,
     RequestDisk,
     RequestCpus,
+    RequestGPUs,
 }
 
 /// A job attribute, and the number to set it to.

@@ -211,6 +211,8 @@ impl HoldJudge<'_> {
             cluster,
             proc,
             owner: None,
+            dag_node: None,
+            site: None,
             action: judgement.decision.action,
             ground: judgement.decision.ground,
             firmness: judgement.decision.firmness,

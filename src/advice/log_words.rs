@@ -1,16 +1,21 @@
-//! Collects hold reasons and owners from a log. They stay in memory while the log is read and are
+//! Collects hold reasons, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
 //! then printed; no event store contains them.
 
 use std::collections::HashMap;
 
-use super::job_advice::JobAdvice;
-use htcondor_eventlog::{ABORTED, EventBatch, HELD, JobEvent, RELEASED, TERMINATED};
+use super::job_advice::{JobAdvice, JobSite};
+use htcondor_eventlog::{
+    ABORTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent, RELEASED, SUBMIT,
+    TERMINATED,
+};
 use poolcast_base::escape::one_line;
+use poolcast_base::shared_text::SharedText;
 
 /// A job: index of its access point in `access_points`, cluster and proc.
 type JobKey = (u32, i32, i32);
 
-/// The hold reasons of the held jobs, and the owners of all clusters.
+/// The hold reasons of the held jobs, the nodes and places of all jobs that have not ended, and the owners of
+/// all clusters.
 #[derive(Debug, Default)]
 pub struct LogWords {
     /// Cutoff, epoch ms: later events are ignored.
@@ -19,6 +24,13 @@ pub struct LogWords {
     /// Reasons that wait for their hold events, by cluster, proc and the hash of their text.
     pending: HashMap<(i32, i32, u32), PendingReason>,
     held: HashMap<JobKey, HeldReason>,
+    /// Names of DAG nodes that wait for their submissions, by cluster and proc.
+    pending_nodes: HashMap<(i32, i32), SharedText>,
+    nodes: HashMap<JobKey, SharedText>,
+    /// The sites of machines, by the hash of the machine.
+    sites: HashMap<u32, JobSite>,
+    /// The machine of each job's last run, if its site is known.
+    machines: HashMap<JobKey, u32>,
     owner_names: Vec<String>,
     /// The index in `owner_names` of each name.
     owner_numbers: HashMap<String, u32>,
@@ -53,13 +65,8 @@ impl LogWords {
     /// Adds the next events of a log. The log must be read with its hold texts.
     pub fn add(&mut self, batch: &EventBatch<'_>) {
         let ap = self.access_point_number(batch.ap);
-        for text in batch.hold_texts {
-            let reason = PendingReason {
-                reason: text.reason.clone(),
-                is_used: false,
-            };
-            let hold = (text.cluster, text.proc, text.text_hash);
-            self.pending.insert(hold, reason);
+        for text in batch.texts {
+            self.add_text(text);
         }
         for ad in batch.ads {
             if let Some(owner) = &ad.owner {
@@ -73,9 +80,34 @@ impl LogWords {
         self.pending.retain(|_, reason| !reason.is_used);
     }
 
+    fn add_text(&mut self, text: &EventText) {
+        let EventText { cluster, proc, .. } = *text;
+        match text.kind {
+            EventTextKind::HoldReason { text_hash } => {
+                let reason = PendingReason {
+                    reason: text.text.clone(),
+                    is_used: false,
+                };
+                self.pending.insert((cluster, proc, text_hash), reason);
+            }
+            EventTextKind::DagNode => {
+                let node = one_line(&text.text).as_str().into();
+                self.pending_nodes.insert((cluster, proc), node);
+            }
+            EventTextKind::Site { host, attribute } => {
+                let site = || JobSite {
+                    attribute,
+                    name: one_line(&text.text).as_str().into(),
+                };
+                self.sites.entry(host).or_insert_with(site);
+            }
+        }
+    }
+
     fn add_event(&mut self, ap: u32, event: &JobEvent) {
         let JobEvent { cluster, proc, .. } = *event;
         let is_later = self.until_ms.is_some_and(|until| event.time_ms > until);
+        let job = (ap, cluster, proc);
         match event.number {
             HELD => {
                 let pending = self.pending.get_mut(&(cluster, proc, event.text_hash));
@@ -87,24 +119,45 @@ impl LogWords {
                         reason: pending.reason.clone(),
                     };
                     if !is_later {
-                        self.held.insert((ap, cluster, proc), reason);
+                        self.held.insert(job, reason);
                     }
                 }
             }
-            RELEASED | ABORTED | TERMINATED if !is_later => {
-                self.held.remove(&(ap, cluster, proc));
+            SUBMIT => {
+                if let Some(node) = self.pending_nodes.remove(&(cluster, proc)) {
+                    self.nodes.insert(job, node);
+                }
+            }
+            EXECUTE if !is_later => {
+                let host = event.facts.execution_place(EXECUTE).host;
+                match self.sites.contains_key(&host) {
+                    true => self.machines.insert(job, host),
+                    false => self.machines.remove(&job),
+                };
+            }
+            RELEASED if !is_later => {
+                self.held.remove(&job);
+            }
+            ABORTED | TERMINATED if !is_later => {
+                self.held.remove(&job);
+                self.nodes.remove(&job);
+                self.machines.remove(&job);
             }
             _ => {}
         }
     }
 
-    /// Sets the hold reason and the owner in each piece of advice, if they are known.
+    /// Sets the hold reason, the owner, the DAG node and the site in each piece of advice, if they are known.
     pub fn add_to(&self, advice: &mut [JobAdvice]) {
         for one in advice {
             let Some(ap) = self.known_access_point(&one.ap) else {
                 continue;
             };
-            let held = self.held.get(&(ap, one.cluster, one.proc));
+            let job = (ap, one.cluster, one.proc);
+            one.dag_node = self.nodes.get(&job).cloned();
+            let machine = self.machines.get(&job);
+            one.site = machine.and_then(|machine| self.sites.get(machine).cloned());
+            let held = self.held.get(&job);
             let held = held.filter(|held| held.text_hash == one.hold_text_hash);
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
             let owner = self.owners.get(&(ap, one.cluster));

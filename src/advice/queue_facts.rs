@@ -17,8 +17,6 @@ pub struct QueueFacts {
     pub job_starts: Option<u64>,
     /// `PeriodicRelease`; absent if it is `false`.
     pub periodic_release: Option<SharedText>,
-    /// `DAGNodeName`.
-    pub dag_node: Option<SharedText>,
     /// `Cmd`.
     pub program: Option<SharedText>,
     /// `JobSubmitFile`.

@@ -34,6 +34,7 @@ pub(super) struct QueuedJob {
     /// What the hold reason states.
     stated: ReasonKind,
     reason: Option<NumberedText>,
+    dag_node: Option<SharedText>,
     since_s: i64,
     submitted_s: i64,
     holds: u32,
@@ -55,8 +56,8 @@ impl QueuedJob {
         let code = |name| i32::try_from(number(name)).unwrap_or(0);
         let words = |name| value(name).as_str().map(one_line);
         let mut text = |name| words(name).map(|text| common.texts.share(&text));
-        let (dag_node, program, submit_file) =
-            (text("DAGNodeName"), text("Cmd"), text("JobSubmitFile"));
+        let (program, submit_file) = (text("Cmd"), text("JobSubmitFile"));
+        let dag_node = text("DAGNodeName");
         let id = |name| value(name).as_i64().and_then(|id| i32::try_from(id).ok());
         let (Some(cluster @ 0..), Some(proc @ 0..)) = (id("ClusterId"), id("ProcId")) else {
             return Err("its ClusterId and ProcId are not a job id");
@@ -75,6 +76,7 @@ impl QueuedJob {
             hold_subcode,
             stated: read_reason(reason, Some((hold_code, hold_subcode))).kind,
             reason: words("HoldReason").map(|reason| common.texts.share_numbered(&reason)),
+            dag_node,
             since_s: moment_s("EnteredCurrentStatus"),
             submitted_s: moment_s("QDate"),
             holds: u32::try_from(number("NumHolds")).unwrap_or(0).max(1),
@@ -87,7 +89,6 @@ impl QueuedJob {
                 periodic_release: expression(value("PeriodicRelease"))
                     .filter(|rule| rule != "false")
                     .map(|rule| common.texts.share(&rule)),
-                dag_node,
                 program,
                 submit_file,
                 files: job_files(ad, hold_code, &mut common.texts),
@@ -119,6 +120,9 @@ impl QueuedJob {
             advice.set_owner(self.owner.clone());
         }
         // A queue that was asked for few attributes says less than the log.
+        if self.dag_node.is_some() {
+            advice.dag_node.clone_from(&self.dag_node);
+        }
         if self.reason.is_some() {
             advice.reason.clone_from(&self.reason);
             advice.stated = self.stated;
@@ -164,6 +168,8 @@ impl QueuedJob {
             cluster: self.cluster,
             proc: self.proc,
             owner: self.owner.clone(),
+            dag_node: self.dag_node.clone(),
+            site: None,
             action: rule.map_or(HoldAction::None, |rule| rule.action),
             ground: rule.map_or(AdviceGround::Nothing, |_| AdviceGround::Rule),
             firmness: None,

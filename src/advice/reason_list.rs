@@ -230,10 +230,19 @@ mod tests {
         let memory = (Some((21, 102)), Thing::Memory, 1);
         let all = [person, own_rule, input, memory];
         let table = include_str!("../../tests/data/feeds/hold-table");
+        let (first, second): (Vec<&str>, Vec<&str>) = table
+            .lines()
+            .partition(|line| !line.starts_with("   2.") && !line.starts_with("   4."));
+        let [begin, title] = [first[2], first[3]];
+        let two_tables = [&first[..], &["", "", begin, title], &second]
+            .concat()
+            .join("\n");
         for text in [
             table,
             &table.replace('\n', "\r\n"),
             &table.replace('\n', "\n        "),
+            // `-global` prints a table for each access point.
+            &two_tables,
             include_str!("../../tests/data/feeds/numbered"),
             include_str!("../../tests/data/feeds/by-job"),
             include_str!("../../tests/data/feeds/counted-codes"),

@@ -320,6 +320,8 @@ fn remedy_of(raise: RaisedRequest) -> Remedy {
         RequestAttribute::RequestMemory => Remedy::RaiseMemory,
         RequestAttribute::RequestDisk => Remedy::RaiseDisk,
         RequestAttribute::RequestCpus => Remedy::RaiseCpus,
+        // No reason states too few GPUs.
+        RequestAttribute::RequestGPUs => Remedy::Look,
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::job_command::JobId;
 use super::look::url_looks::is_askable;
+use super::machine_needs::MachineNeeds;
 use super::memory_plan::MAX_REQUEST_MB;
 use super::queue_facts::{SENT_IMAGE, absolute_path};
 use poolcast_base::escape::one_line;
@@ -18,8 +19,8 @@ const IDLE_STATUS: i64 = 1;
 /// HTCondor's `JobStatus` of a job that runs.
 const RUNNING_STATUS: i64 = 2;
 
-/// Universes whose jobs get their files from the access point: vanilla, java and parallel.
-const UNIVERSES_WITH_TRANSFER: [i64; 3] = [5, 10, 11];
+/// Universes whose jobs run in slots, and get their files from the access point: vanilla, java and parallel.
+const UNIVERSES_WITH_SLOTS: [i64; 3] = [5, 10, 11];
 
 /// Maximum number of bytes of JSON for one byte of text.
 const MAX_ESCAPE: usize = 6;
@@ -47,6 +48,8 @@ pub struct UnheldJob {
     pub(super) since_s: i64,
     /// `RequestMemory`, MB; `None` if it is no number, or if HTCondor raises it by itself.
     pub(super) request_mb: Option<u64>,
+    /// What it needs of a machine.
+    pub(super) needs: Arc<MachineNeeds>,
     /// The files that the job gets when it starts: those that HTCondor reads on the access point, as
     /// absolute paths, and URLs that servers can be asked for.
     pub(super) inputs: Arc<Vec<SharedText>>,
@@ -57,6 +60,7 @@ pub struct UnheldJob {
 pub(super) struct CommonInputs {
     texts: SharedTexts,
     inputs: SharedValues<Vec<SharedText>>,
+    needs: SharedValues<MachineNeeds>,
 }
 
 impl CommonInputs {
@@ -64,6 +68,7 @@ impl CommonInputs {
         CommonInputs {
             texts: SharedTexts::default(),
             inputs: SharedValues::default(),
+            needs: SharedValues::default(),
         }
     }
 }
@@ -105,6 +110,13 @@ impl UnheldJob {
             request_mb: value("RequestMemory")
                 .as_u64()
                 .filter(|mb| *mb <= MAX_REQUEST_MB && value("RetryRequestMemory").is_null()),
+            needs: {
+                let needs = match has_slot(ad) {
+                    true => MachineNeeds::from_ad(ad, &mut common.texts),
+                    false => MachineNeeds::default(),
+                };
+                common.needs.share(needs)
+            },
             inputs: {
                 // A running job has read its files.
                 let paths = if is_idle { inputs(ad) } else { Vec::new() };
@@ -116,15 +128,19 @@ impl UnheldJob {
     }
 }
 
+/// Returns true if the job runs in a slot of a machine.
+fn has_slot(ad: &ListedAd) -> bool {
+    let universe = ad.get("JobUniverse").and_then(Value::as_i64);
+    universe.is_none_or(|number| UNIVERSES_WITH_SLOTS.contains(&number))
+}
+
 /// Returns the files that the job gets when it starts, each once: paths on the access point, and URLs.
 fn inputs(ad: &ListedAd) -> Vec<String> {
     let text = |name: &str| ad.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| ad.get(name).and_then(Value::as_i64);
     let is = |name: &str, wanted: bool| ad.get(name).and_then(Value::as_bool) == Some(wanted);
 
-    let universe = number("JobUniverse");
-    let is_transferred = universe.is_none_or(|number| UNIVERSES_WITH_TRANSFER.contains(&number))
-        && !text("ShouldTransferFiles").eq_ignore_ascii_case("no");
+    let is_transferred = has_slot(ad) && !text("ShouldTransferFiles").eq_ignore_ascii_case("no");
     // The files of a spooled job are in the spool, which its owner may not read.
     let is_spooled = number("StageInStart").is_some_and(|start_s| start_s > 0);
     if !is_transferred || is_spooled {

@@ -11,7 +11,7 @@ use poolcast_holds::job_ads::ListedAd;
 /// The attributes of idle and running jobs that this program requests from `condor_q`.
 pub const UNHELD_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,JobBatchName,EnteredCurrentStatus,JobUniverse,Iwd,Cmd,\
     TransferExecutable,CopyToSpool,In,TransferIn,TransferInput,ShouldTransferFiles,StageInStart,ContainerImageFullPath,\
-    RequestMemory,RetryRequestMemory";
+    RequestMemory,RetryRequestMemory,RequestDisk,RequestCpus,RequestGPUs,Requirements";
 
 /// The idle and running jobs in a queue.
 #[derive(Debug, Clone, Default)]

@@ -42,7 +42,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
         lines.push(format!("  owner: {}", escape::value(owner)));
     }
     let queue = advice.queue.as_deref();
-    lines.extend(queue.and_then(submission_line));
+    lines.extend(submission_line(advice));
     lines.extend(queue.and_then(queue_line));
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
@@ -116,12 +116,17 @@ fn hold_counts(advice: &JobAdvice) -> String {
     )
 }
 
-/// Names the node, the program and the submit file of a job; `None` if none is known.
-fn submission_line(facts: &QueueFacts) -> Option<String> {
+/// Names the node, the program and the submit file of a job, and the site of its run; `None` if none is known.
+fn submission_line(advice: &JobAdvice) -> Option<String> {
+    let facts = advice.queue.as_deref();
     let names = [
-        ("node", &facts.dag_node),
-        ("program", &facts.program),
-        ("submit file", &facts.submit_file),
+        ("node", advice.dag_node.as_ref()),
+        ("program", facts.and_then(|facts| facts.program.as_ref())),
+        (
+            "submit file",
+            facts.and_then(|facts| facts.submit_file.as_ref()),
+        ),
+        ("site", advice.site.as_ref().map(|site| &site.name)),
     ];
     let known = names.iter().filter_map(|(what, name)| {
         let name = name.as_ref()?;

@@ -14,7 +14,7 @@ use super::named_inputs::NamedInputs;
 use super::text::advice::shell_word;
 use super::trained_run;
 use poolcast_advice::{
-    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
+    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PoolSlots, PublishedModel,
     QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_base::error::hinted;
@@ -566,6 +566,20 @@ pub(super) fn read_unheld_jobs(named: &str) -> Result<UnheldJobs> {
         file => read_list(file, |list| UnheldJobs::read(list)),
     };
     jobs.with_context(|| format!("cannot use the queue `{named}`"))
+}
+
+/// Asks the pool of this access point for the slots that the idle ones of `jobs` may match. Returns `None` if it
+/// does not answer, or if jobs may run in other pools, too.
+pub(super) fn ask_slots(jobs: &UnheldJobs) -> Option<PoolSlots> {
+    let flocks = condor::configured_value("FLOCK_TO").is_ok_and(|pools| pools.is_some());
+    if jobs.idle_count() == 0 || flocks {
+        return None;
+    }
+    let pool = PoolSlots::for_jobs(jobs);
+    let expressions = pool.expressions();
+    let read = |output: &mut dyn BufRead| pool.clone().read(output);
+    // Without an answer, advice lacks only these findings.
+    condor::ask_slots(&expressions, QUEUE_ANSWERS_WITHIN, read).ok()?
 }
 
 /// Lets `read` consume the file `named`, or stdin for `-`.

@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use anyhow::{Result, ensure};
 
-use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
+use super::advice_sources::{AdviceSources, ask_slots, ask_unheld_jobs, read_unheld_jobs};
 use super::asked_advice::add_loop_messages;
 use super::default_schedd::default_schedd;
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
 use poolcast_advice::{
     JobId, JobSelection, RestartLoop, UnfitRequest, UnheldJob, UnheldJobs, restart_loops,
-    unfit_requests,
+    unfit_requests, unmatched_jobs,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::{output, pager};
 use poolcast_cli::AdviseArgs;
 
-/// Asks the queue for idle and running jobs, looks at the files that they need, and prints what they
-/// lack.
+/// Asks the queue for idle and running jobs and the pool for its slots, looks at the files that the jobs need,
+/// and prints what they lack.
 ///
 /// # Errors
 /// Fails if the queue or a log cannot be read, or if a named job is neither idle nor running.
@@ -39,6 +39,8 @@ pub(super) fn print_idle_advice(
         default_schedd().name_others_of_unheld(&mut jobs);
     }
     let looks = look_at_inputs(args, is_queue_here, now_ms, &jobs);
+    let pool = is_queue_here.then(|| ask_slots(&jobs)).flatten();
+    let unmatched = pool.map_or(Vec::new(), |pool| unmatched_jobs(&jobs, &pool));
     let mut runs = LoggedRuns::find(args, sources, &jobs)?;
     if !is_queue_here {
         default_schedd().name_others_of_loops(&mut runs.loops);
@@ -46,6 +48,7 @@ pub(super) fn print_idle_advice(
     let view = IdleView {
         jobs: &jobs,
         looks: &looks,
+        unmatched: &unmatched,
         memory: &runs.memory,
         loops: &runs.loops,
         now_ms,

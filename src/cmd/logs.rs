@@ -97,17 +97,13 @@ impl<'a> LogReading<'a> {
         }
     }
 
-    fn read_batches(
-        &self,
-        has_hold_texts: bool,
-        on_batch: &mut BatchListener<'_>,
-    ) -> Result<ReadLogs> {
+    fn read_batches(&self, has_texts: bool, on_batch: &mut BatchListener<'_>) -> Result<ReadLogs> {
         let logs = find_logs(self.named)?;
         let written = WrittenLog::last_of(&logs);
         let applied = written.filter(|_| self.applies_zone);
         let parse = &self.config.parse;
         let options = ReadOptions {
-            has_hold_texts,
+            has_texts,
             utc_offset_ms: applied.map_or(0, |log| log.utc_offset_ms),
             ..read_options(parse.ap.clone(), self.year.or(parse.year), &logs)?
         };
@@ -153,7 +149,7 @@ fn read_words(config: &Config) -> Result<LogWords> {
     }
     let logs = find_generations(&config.logs)?;
     let options = ReadOptions {
-        has_hold_texts: true,
+        has_texts: true,
         ..read_options(config.parse.ap.clone(), config.parse.year, &logs)?
     };
     for log in &logs {

@@ -10,11 +10,10 @@ use super::blocks::RecordBlock;
 use super::calendar::{Calendar, ClockStep, resolve_backward, utc_offset_between};
 use super::dates::{YEARS, year_of};
 use super::event::JobEvent;
+use super::event_text::EventText;
 use super::global_header::{GenerationMark, GlobalHeader};
 use super::job_ad::{AdKey, JobAd};
-use super::log::{
-    EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,
-};
+use super::log::{EventBatch, EventSink, LogGeneration, LogSummary, ReadOptions, ResumePoint};
 use super::other_access_points::OtherAccessPoints;
 use super::piece::{
     BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
@@ -46,7 +45,7 @@ pub(super) struct LogAssembly {
     is_log: bool,
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
-    hold_texts: Vec<HoldText>,
+    texts: Vec<EventText>,
     /// Events and ads of other access points than `ap`.
     others: OtherAccessPoints,
     /// What is known from the pieces so far.
@@ -96,9 +95,9 @@ impl LogAssembly {
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
-            hold_texts: Vec::new(),
+            texts: Vec::new(),
             others: OtherAccessPoints::default(),
-            earlier: Arc::new(EarlierPieces::new(REMEMBERED_JOBS, options.has_hold_texts)),
+            earlier: Arc::new(EarlierPieces::new(REMEMBERED_JOBS, options.has_texts)),
             undated: Vec::new(),
             waiting: Vec::new(),
             header: None,
@@ -196,7 +195,7 @@ impl LogAssembly {
         sink: &mut EventSink<'_>,
     ) -> BoxedResult<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
-        self.hold_texts.append(&mut piece.hold_texts);
+        self.texts.append(&mut piece.texts);
         let steps = self.date_events(&mut piece, sink)?;
         if !steps.is_empty() {
             piece.anomalies.extend(find_event_positions(block, &steps));
@@ -529,8 +528,8 @@ impl LogAssembly {
         {
             // Equal ids belong to other jobs at another access point, so no ad is known.
             self.ap = Some(creator.clone());
-            let wants_hold_texts = self.earlier.wants_hold_texts;
-            self.earlier = Arc::new(EarlierPieces::new(REMEMBERED_JOBS, wants_hold_texts));
+            let wants_texts = self.earlier.wants_texts;
+            self.earlier = Arc::new(EarlierPieces::new(REMEMBERED_JOBS, wants_texts));
         }
         if self.log.generation.is_none() {
             self.log.generation = Some(LogGeneration {
@@ -552,13 +551,13 @@ impl LogAssembly {
             ap: self.ap.as_deref().unwrap_or("unknown"),
             events: &self.events,
             ads: &self.ads,
-            hold_texts: &self.hold_texts,
+            texts: &self.texts,
             stretch: self.stretch,
         };
         emit_batch(batch, &mut self.log, sink)?;
         self.events.clear();
         self.ads.clear();
-        self.hold_texts.clear();
+        self.texts.clear();
 
         let (log, stretch) = (&mut self.log, self.stretch);
         self.others.emit_pending(|host| {
@@ -566,7 +565,7 @@ impl LogAssembly {
                 ap: &host.name,
                 events: &host.events,
                 ads: &host.ads,
-                hold_texts: &[],
+                texts: &[],
                 stretch,
             };
             emit_batch(batch, log, sink)

@@ -24,6 +24,7 @@ mod dates;
 mod event;
 mod event_facts;
 mod event_number;
+mod event_text;
 mod event_reader;
 mod execution_place;
 mod generations;
@@ -62,6 +63,7 @@ pub use event_number::{
     SHADOW_EXCEPTION, SUBMIT, TERMINATED, event_name,
 };
 pub use event_reader::{EventReader, LogEvent};
+pub use event_text::{EventText, EventTextKind};
 pub use generations::{
     find_generations, is_event_log, likely_access_point, rotated_paths, sequence_number,
 };
@@ -69,9 +71,7 @@ pub use global_header::{GlobalHeader, HEADER_BYTES, HISTORY_ORIGIN};
 pub use htcondor_holdreasons::ReasonKind;
 pub use input_files::{InputFile, MAX_INPUT_FILES};
 pub use job_ad::{JobAd, ResourceRequest};
-pub use log::{
-    EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,
-};
+pub use log::{EventBatch, EventSink, LogGeneration, LogSummary, ReadOptions, ResumePoint};
 pub use plain_stream::{PlainStream, decompress};
 pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::anomaly::{Anomaly, AnomalyCounts, AnomalyPosition};
 use super::calendar::CalendarState;
 use super::event::JobEvent;
+use super::event_text::EventText;
 use super::global_header::GenerationMark;
 use super::job_ad::JobAd;
 use super::read_error::SinkError;
@@ -28,22 +29,9 @@ pub struct ReadOptions {
     /// [`super::WrittenLog`] is one way to know it.
     #[serde(skip)]
     pub utc_offset_ms: i64,
-    /// True if batches include the texts of hold reasons, which may contain names and paths.
+    /// True if batches include texts of events, which may contain names and paths.
     #[serde(skip)]
-    pub has_hold_texts: bool,
-}
-
-/// Reason of one hold, as written in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldText {
-    /// Cluster of the job.
-    pub cluster: i32,
-    /// Proc of the job.
-    pub proc: i32,
-    /// Identifies the hold, as in [`JobEvent`].
-    pub text_hash: u32,
-    /// Reason; it may contain any text that a log can have.
-    pub reason: String,
+    pub has_texts: bool,
 }
 
 /// Events of one access point, in file order, without events 008 and 028.
@@ -55,9 +43,9 @@ pub struct EventBatch<'a> {
     pub events: &'a [JobEvent],
     /// Job ads from events 028: the first one of each job, and perhaps later ones.
     pub ads: &'a [JobAd],
-    /// Reasons of holds, in file order, if [`ReadOptions::has_hold_texts`] is set. They may precede
+    /// Texts of events, in file order for each kind, if [`ReadOptions::has_texts`] is set. They may precede
     /// their events.
-    pub hold_texts: &'a [HoldText],
+    pub texts: &'a [EventText],
     /// Number of the log segment that contains the events, counted from 0. Within one segment,
     /// events are in the order in which they happened, whatever their stamps. A new segment begins
     /// with each header of a global event log, and where stamps go back.

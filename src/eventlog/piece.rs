@@ -7,10 +7,10 @@ use super::anomaly::Anomaly;
 use super::blocks::RecordBlock;
 use super::event::{JobEvent, parse_event, parse_hold, parse_submit_host};
 use super::event_facts::EventFacts;
-use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
+use super::event_number::{AD_INFORMATION, EXECUTE, GENERIC, HELD, SUBMIT};
+use super::event_text::{EventText, EventTextKind, parse_name};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
-use super::log::HoldText;
 use super::reason_identity::read_hold_reason;
 use super::recent_keys::RecentKeys;
 use super::record::{LogRecord, RecordContent, headline};
@@ -56,8 +56,8 @@ pub(super) struct ParsedPiece {
     pub(super) events: Vec<(Stamp, JobEvent)>,
     pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
     pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
-    /// Unmodified reasons of holds, if requested.
-    pub(super) hold_texts: Vec<HoldText>,
+    /// Unmodified texts of events, if requested.
+    pub(super) texts: Vec<EventText>,
     /// Submit hosts, each at the first event 000 that names it after another host.
     pub(super) hosts: Vec<BeforeEvent<String>>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
@@ -72,17 +72,17 @@ pub(super) struct ParsedPiece {
 pub(super) struct EarlierPieces {
     /// Jobs whose ads were read.
     pub(super) ads: RecentKeys,
-    /// True if the texts of hold reasons are requested.
-    pub(super) wants_hold_texts: bool,
+    /// True if the texts of events are requested.
+    pub(super) wants_texts: bool,
 }
 
 impl EarlierPieces {
     /// Creates an empty object that remembers `ads_at_once` jobs whose ad was read. If a pool has
     /// more jobs at a time, the ads of some are read again.
-    pub(super) fn new(ads_at_once: usize, wants_hold_texts: bool) -> EarlierPieces {
+    pub(super) fn new(ads_at_once: usize, wants_texts: bool) -> EarlierPieces {
         EarlierPieces {
             ads: RecentKeys::new(ads_at_once),
-            wants_hold_texts,
+            wants_texts,
         }
     }
 }
@@ -98,6 +98,8 @@ pub(super) struct DeferredRecords<'a> {
     holds: Vec<BeforeEvent<LogRecord<'a>>>,
     /// Events 000 whose first line differs from the previous event 000.
     submits: Vec<BeforeEvent<LogRecord<'a>>>,
+    /// Events 000 and 001, if the texts of events are requested.
+    named: Vec<BeforeEvent<LogRecord<'a>>>,
 }
 
 /// An event 008, which may be the header of a global event log.
@@ -223,9 +225,10 @@ impl ParsedPiece {
     ) -> ParsedPiece {
         // The events are parsed first, in a loop that is as small as possible. The additional data
         // of a few records is read after that.
-        let (mut piece, deferred) = ParsedPiece::scan(block, Some(&earlier.ads), events);
+        let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier), events);
+        piece.add_names(&deferred.named);
         piece.add_hosts(&deferred.submits);
-        piece.add_holds(&deferred.holds, earlier.wants_hold_texts);
+        piece.add_holds(&deferred.holds, earlier.wants_texts);
         piece.add_headers(&deferred.generic);
 
         if let Some(first) = &deferred.first_ad {
@@ -243,6 +246,14 @@ impl ParsedPiece {
             }
         }
         piece
+    }
+
+    /// Adds the names in events 000 and 001.
+    fn add_names(&mut self, named: &[BeforeEvent<LogRecord<'_>>]) {
+        for BeforeEvent { index, item } in named {
+            let (_, event) = &self.events[*index];
+            self.texts.extend(parse_name(item, event));
+        }
     }
 
     /// Adds the submit hosts, without repetitions.
@@ -268,11 +279,12 @@ impl ParsedPiece {
             let facts = read_hold_reason(&reason, codes, &mut scratch);
             event.facts = EventFacts::from_hold(facts);
             if wants_texts {
-                self.hold_texts.push(HoldText {
+                let text_hash = event.text_hash;
+                self.texts.push(EventText {
                     cluster: event.cluster,
                     proc: event.proc,
-                    text_hash: event.text_hash,
-                    reason: String::from_utf8_lossy(&reason).into_owned(),
+                    kind: EventTextKind::HoldReason { text_hash },
+                    text: String::from_utf8_lossy(&reason).into_owned(),
                 });
             }
         }
@@ -312,15 +324,16 @@ impl ParsedPiece {
     }
 
     /// Parses the events of one piece: header, stamp, job, hold codes and terminations, but not the
-    /// reasons of holds. Ads are skipped if `known_ads` is `None`.
+    /// reasons of holds. Ads and texts are skipped if `earlier` is `None`.
     pub(super) fn scan<'a>(
         block: &RecordBlock<'a>,
-        known_ads: Option<&RecentKeys>,
+        earlier: Option<&EarlierPieces>,
         mut events: Vec<(Stamp, JobEvent)>,
     ) -> (ParsedPiece, DeferredRecords<'a>) {
         events.clear();
         let mut deferred = DeferredRecords::default();
-        let mut ad_filter = known_ads.map(|known| AdFilter::new(Some(known)));
+        let mut ad_filter = earlier.map(|earlier| AdFilter::new(Some(&earlier.ads)));
+        let wants_texts = earlier.is_some_and(|earlier| earlier.wants_texts);
         // An array: for most records a map would cost more than the rest of the loop.
         let mut counts = [0u32; EVENT_NUMBERS];
         let mut out_of_range = Vec::new();
@@ -345,6 +358,10 @@ impl ParsedPiece {
                 }
                 number => {
                     events.push((header.stamp, parse_event(record)));
+                    if wants_texts && matches!(number, SUBMIT | EXECUTE) {
+                        let item = *record;
+                        deferred.named.push(BeforeEvent { index, item });
+                    }
                     match number {
                         HELD => deferred.add_hold(index, record),
                         SUBMIT => deferred.add_submit(index, record),

@@ -47,7 +47,7 @@ pub(super) fn submission_names(batch: Option<&[u8]>, dag_node: Option<&[u8]>) ->
 }
 
 /// Returns the text after `begin`, which must end with a quote, up to the next quote.
-fn quoted_value<'a>(text: &'a [u8], begin: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn quoted_value<'a>(text: &'a [u8], begin: &[u8]) -> Option<&'a [u8]> {
     let value = &text[memmem::find(text, begin)? + begin.len()..];
     Some(&value[..memchr(b'"', value)?])
 }

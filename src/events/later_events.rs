@@ -81,7 +81,7 @@ mod tests {
             ap,
             events,
             ads: &[],
-            hold_texts: &[],
+            texts: &[],
             stretch: 0,
         };
         let mut last = LastEvents::default();

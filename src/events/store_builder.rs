@@ -298,7 +298,7 @@ mod tests {
                 ap: "ap",
                 events,
                 ads: &[],
-                hold_texts: &[],
+                texts: &[],
                 stretch: 0,
             };
             builder.add_batch(&batch).expect("added");
@@ -476,7 +476,7 @@ mod tests {
                 ap: "s",
                 events: &events,
                 ads: &ads,
-                hold_texts: &[],
+                texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -605,7 +605,7 @@ mod tests {
                 ap: "s",
                 events: &first,
                 ads: std::slice::from_ref(&ad),
-                hold_texts: &[],
+                texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -616,7 +616,7 @@ mod tests {
                 ap: "s",
                 events: &first,
                 ads: &[ad],
-                hold_texts: &[],
+                texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -632,7 +632,7 @@ mod tests {
                     ap: "s",
                     events: &second,
                     ads: &[],
-                    hold_texts: &[],
+                    texts: &[],
                     stretch: 0,
                 })
                 .expect("added");
@@ -695,7 +695,7 @@ mod tests {
                 ap: "ap",
                 events: &events,
                 ads: &[],
-                hold_texts: &[],
+                texts: &[],
                 stretch: 0,
             };
             builder.add_batch(&batch).expect("added");

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use crate::file_looks::{begin_server, queue_command};
-use crate::json_documents::{PrintedKeys, print_all};
+use crate::json_documents::{PrintedKeys, print_all, printed_keys};
 use crate::own_logs::with_programs;
 use crate::place::{Outcome, Place};
 
@@ -113,6 +113,48 @@ fn low_request() -> Value {
     low
 }
 
+/// Returns a job of the batch `big` with requests of memory in MB, and of GPUs, and with `requirements` of the user.
+fn needing(id: &str, memory_mb: u64, gpus: u64, requirements: &str) -> Value {
+    let mut needing = job(id, 1, "");
+    needing["JobBatchName"] = "big".into();
+    needing["RequestMemory"] = memory_mb.into();
+    needing["RequestGPUs"] = gpus.into();
+    let compared = "(TARGET.Arch == \"X86_64\") && (TARGET.Memory >= RequestMemory) && (TARGET.GPUs >= RequestGPUs)";
+    needing["Requirements"] = format!("/Expr(({requirements}) && {compared})/").into();
+    needing
+}
+
+/// Calls `advise --idle` in a pool of two machines. `condor_status` answers only a call for the totals
+/// and the values of `clauses`.
+fn advise_in_pool(place: &Place, clauses: &str, settings: &str, options: &str) -> Outcome {
+    let condor_status = format!(
+        r#"[ "$*" = '-constraint SlotType =!= "Dynamic" -af TotalSlotMemory TotalSlotDisk TotalSlotCpus TotalSlotGPUs {clauses}' ] || exit 1
+        echo 257663 53988692.0 64 0 true undefined false; echo 64000 900000 8 4 true undefined false"#
+    );
+    let config = format!("case $1 in {settings} *) echo Not defined: $1 >&2; exit 1;; esac");
+    place.put_program("condor_status", &condor_status);
+    place.put_program("condor_config_val", &config);
+    let mut command = queue_command(place, &format!("advise --idle {options}"));
+    Outcome::of(command.output().expect("it starts"))
+}
+
+/// Clauses of [`unmatched_queue`] about machines alone.
+const CLAUSES: &str = r#"Arch == "X86_64" HasMatlab Machine == "cn9""#;
+
+/// Returns a queue of which one job matches a machine.
+fn unmatched_queue() -> Vec<Value> {
+    vec![
+        needing("4.0", 524_288, 0, "true"),
+        needing("4.1", 524_288, 0, "true"),
+        needing("4.2", 100_000, 2, "true"),
+        needing("4.3", 16, 8, "true"),
+        needing("4.4", 16, 0, "HasMatlab"),
+        needing("4.5", 16, 0, r#"Machine == "cn9""#),
+        needing("4.6", 257_663, 0, "true"),
+        needing("4.7", 524_288, 8, "true"),
+    ]
+}
+
 /// Returns the keys for advice on idle jobs, and on jobs that are put back.
 pub(crate) fn idle_documents() -> PrintedKeys {
     let place = Place::new();
@@ -126,7 +168,57 @@ pub(crate) fn idle_documents() -> PrintedKeys {
         "advise --idle --queue queue.json --look --no-network --log own.log --json",
         "advise --log own.log --json",
     ];
-    print_all(&place, &calls)
+    let mut printed = print_all(&place, &calls);
+    write_queue(&place, &unmatched_queue());
+    let unmatched = advise_in_pool(&place, CLAUSES, "", "--no-look --json").stdout;
+    let unmatched: Value = serde_json::from_str(&unmatched).expect("JSON");
+    printed.extend(printed_keys("advise --idle --json", &unmatched));
+    printed
+}
+
+#[test]
+fn jobs_that_no_machine_matches_are_counted_with_the_request_that_fits() {
+    let place = Place::new();
+    write_queue(&place, &unmatched_queue());
+    let page = one_line(&advise_in_pool(&place, CLAUSES, "", "--no-look").stdout);
+    let command = "condor_qedit -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && Owner==\"root\" && ClusterId==4";
+    for text in [
+        "8 idle jobs, 0 running: 7 that no machine matches".to_owned(),
+        "NO MACHINE MATCHES NOW: 7 jobs".to_owned(),
+        format!(
+            "2 idle jobs of batch big (cluster 4) request 524,288 MB of memory, and no machine has more than 257,663 MB of memory: \
+             ask for less: {command} && ProcId>=0 && ProcId<=1' RequestMemory 257536"
+        ),
+        format!(
+            "1 idle job of batch big (cluster 4) requests 100,000 MB of memory, and no machine that has all else they need has more than \
+             64,000 MB of memory: ask for less: {command} && ProcId==2' RequestMemory 64000"
+        ),
+        format!("requests 8 GPUs, and no machine has more than 4 GPUs: ask for less: {command} && ProcId==3' RequestGPUs 4"),
+        "requires HasMatlab, which is true for no machine: condor_q -better-analyze 4.4".to_owned(),
+        "requires Machine == \"cn9\", which is true for no machine: condor_q -better-analyze 4.5".to_owned(),
+        "requests 524,288 MB of memory, and no machine has more than 257,663 MB of memory, and 8 GPUs, and no machine has more than \
+         4 GPUs: condor_q -better-analyze 4.7".to_owned(),
+    ] {
+        assert!(page.contains(&text), "{text}\n{page}");
+    }
+}
+
+#[test]
+fn machines_are_compared_only_where_the_pool_answers_for_all_that_jobs_may_match() {
+    let place = Place::new();
+    write_queue(&place, &unmatched_queue());
+    let flocks = "FLOCK_TO) echo other.example;;";
+    for (clauses, settings, options) in [
+        ("other", "", "--no-look"),
+        (CLAUSES, flocks, "--no-look"),
+        (CLAUSES, "", "--no-look --queue queue.json"),
+    ] {
+        let page = advise_in_pool(&place, clauses, settings, options);
+        assert!(
+            page.stdout.contains("8 idle jobs, 0 running: no fault"),
+            "{page}"
+        );
+    }
 }
 
 #[test]

@@ -52,7 +52,12 @@ pub(crate) fn own_log_documents() -> PrintedKeys {
         "proj/d.log",
         submitted("4.0") + &record("005", "4.0", 22, killed),
     );
-    let calls = ["advise proj 3.0 4.0 --json", "run --log proj --json"];
+    place.write("proj/nodes.log", log_of_nodes(&[("cn030", "GLOW")]));
+    let calls = [
+        "advise proj 3.0 4.0 --json",
+        "advise proj --json",
+        "run --log proj --json",
+    ];
     print_all(&place, &calls)
 }
 
@@ -205,6 +210,117 @@ fn commands_name_the_access_point_of_another_host() {
     assert!(now.stdout.contains(unnamed), "{now}");
     let file = place.run("advise job.log --queue queue.json");
     assert!(file.stdout.contains(named), "{file}");
+}
+
+/// Returns a log of jobs that failed on these machines and sites, each a node of a DAG, as HTCondor 24 writes it.
+fn log_of_nodes(places: &[(&str, &str)]) -> String {
+    let mut log = String::new();
+    for (proc, (machine, site)) in places.iter().enumerate() {
+        let job = format!("6.{proc}");
+        let submit = "Job submitted from host: <10.0.0.1:9618?alias=ap40>";
+        log += &record(
+            "000",
+            &job,
+            10,
+            &format!("{submit}\n    DAG Node: prep_{proc}"),
+        );
+        let slot = format!("SlotName: slot1_2@{machine}\n\tCpus = 1");
+        let run = format!(
+            "Job executing on host: <10.0.0.2:9618>\n\t{slot}\n\tGLIDEIN_ResourceName = \"{site}\"\n\tGPUs = 0"
+        );
+        log += &record("001", &job, 11, &run);
+        let reason = format!(
+            "Error from slot1_2@{machine}: Failed to execute '/opt/site/x' with arguments: (errno=2: 'No such file or directory')"
+        );
+        log += &held(&job, 12, "6/2").replace("no reason", &reason);
+    }
+    log
+}
+
+/// Returns what `condor_q -hold -l -global` prints of two schedds, each with two jobs of one kind and one of another.
+fn ads_of_two_schedds() -> String {
+    let mut text = String::new();
+    for schedd in ["ap8.example", "s2@ap9.example"] {
+        text += &format!("\n\n-- Schedd: {schedd} : <10.0.0.8:9618?... @ 11/30/26 00:46:40\n");
+        let memory = "memory usage exceeded request_memory";
+        let reading = "reading from file /home/ada/in.dat: (errno 2) No such file or directory";
+        let input = format!(
+            "Transfer input files failure at access point {schedd} while sending files to execution point slot1@a. Details: {reading}"
+        );
+        for (id, code, subcode, reason) in [
+            ("7.0", 34, 102, memory),
+            ("7.1", 34, 102, memory),
+            ("8.0", 13, 2, &input),
+        ] {
+            let (cluster, proc) = id.split_once('.').expect("an id");
+            text += &format!(
+                "ClusterId = {cluster}\nProcId = {proc}\nGlobalJobId = \"{schedd}#{id}#9\"\nJobStatus = 5\nOwner = \"ada\"\n\
+                 EnteredCurrentStatus = 1795225787\nHoldReasonCode = {code}\nHoldReasonSubCode = {subcode}\nHoldReason = \"{reason}\"\n\n"
+            );
+        }
+    }
+    text
+}
+
+#[test]
+fn kinds_of_several_schedds_are_stated_once_with_a_command_for_each() {
+    let place = Place::new();
+    place.write("ads", ads_of_two_schedds());
+    let mut command = place.command("advise --queue ads --no-look --all");
+    let page = Outcome::of(command.env("COLUMNS", "100").output().expect("it starts"));
+    insta::assert_snapshot!(page);
+    let ads = fs_err::File::open(place.path("ads")).expect("opened");
+    let mut command = place.command("explain");
+    let explained = command
+        .stdin(ads.into_parts().0)
+        .output()
+        .expect("it starts");
+    let explained = Outcome::of(explained).stdout;
+    let kinds: Vec<&str> = explained
+        .lines()
+        .filter(|line| line.contains(", hold code "))
+        .collect();
+    assert_eq!(
+        kinds,
+        ["4 jobs, hold code 34/102", "2 jobs, hold code 13/2"]
+    );
+}
+
+#[test]
+fn nodes_and_sites_of_the_log_are_named() {
+    let place = Place::new();
+    let page = |places: &[(&str, &str)], options: &str| {
+        place.write("nodes.log", log_of_nodes(places));
+        place
+            .run(&format!("advise nodes.log --no-look {options}"))
+            .stdout
+    };
+    let on_one = [
+        ("cn030", "GLOW"),
+        ("cn030", "GLOW"),
+        ("cn030", "GLOW"),
+        ("cn031", "MWT2"),
+    ];
+    let of_machine = page(&on_one, "");
+    for text in [
+        "3 of 4 on cn030 (site GLOW)",
+        "nodes prep_0, prep_1, prep_2, prep_3",
+        "first, to avoid this machine: condor_qedit",
+    ] {
+        assert!(of_machine.contains(text), "{text}\n{of_machine}");
+    }
+    let of_site = page(
+        &[("a", "GLOW"), ("b", "GLOW"), ("c", "GLOW"), ("d", "MWT2")],
+        "",
+    );
+    for text in [
+        "3 of 4 at site GLOW",
+        "GLIDEIN_ResourceName =!= \\\"GLOW\\\"",
+    ] {
+        assert!(of_site.contains(text), "{text}\n{of_site}");
+    }
+    let long = page(&on_one, "6.3");
+    assert!(long.contains("  node prep_3, site MWT2\n"), "{long}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub fn store_with_ads(events: &[JobEvent], ads: &[JobAd]) -> EventStore {
             ap: "ap",
             events: &in_time,
             ads,
-            hold_texts: &[],
+            texts: &[],
             stretch: 0,
         })
         .expect("added");

@@ -8,8 +8,12 @@ use poolcast_advice::{
     CauseGroup, HeldCommand, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words,
     removal_words, state_words,
 };
+use poolcast_base::escape;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
+
+/// Maximum number of nodes of a DAG that are named.
+const MAX_NAMED_NODES: usize = 6;
 
 /// Lines of a screen.
 const SCREEN_LINES: usize = 40;
@@ -45,7 +49,8 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     let groups = cause_groups(&view.chosen);
     let columns = PageColumns::from_width(view.width);
-    let is_in_full = groups.len() <= MAX_CAUSES_IN_FULL;
+    let kinds = groups.iter().filter(|group| !group.is_like_last).count();
+    let is_in_full = kinds <= MAX_CAUSES_IN_FULL;
     let blocks: Vec<CauseBlock> = groups
         .iter()
         .map(|group| CauseBlock::new(view, &columns, group, is_in_full))
@@ -146,7 +151,7 @@ impl CauseBlock {
         is_in_full: bool,
     ) -> CauseBlock {
         let mut notes = Vec::new();
-        if is_in_full {
+        if is_in_full && !group.is_like_last {
             notes.extend(cause_in_full(view, columns, group));
         }
         notes.extend(note_lines(view, group, is_in_full));
@@ -155,12 +160,14 @@ impl CauseBlock {
             PageLine::plain(format!("    {words}{command}"))
         };
         let mut commands = group_commands(group);
-        let machine = group.machine.as_ref().filter(|_| is_in_full);
-        if let Some(machine) = machine {
-            notes.extend(folded(view, &machine.words()));
+        let place = group.place.as_ref().filter(|_| is_in_full);
+        if let Some(place) = place {
+            notes.extend(folded(view, &place.words()));
         }
-        let avoid = machine.and_then(|machine| machine.avoid.as_ref());
-        let avoid = avoid.map(|avoid| ("first, to avoid this machine: ", avoid));
+        if is_in_full && !group.dag_nodes.is_empty() {
+            notes.extend(folded(view, &nodes_words(group)));
+        }
+        let avoid = place.and_then(|place| Some((place.avoid_words(), place.avoid.as_ref()?)));
         commands.splice(0..0, avoid);
         let removal = group.removal.as_ref().filter(|_| is_in_full);
         let words = format!("{}: ", removal_words(group.then.is_some()));
@@ -183,6 +190,22 @@ impl CauseBlock {
             .cloned()
             .collect()
     }
+}
+
+/// Names the jobs' nodes of a DAG.
+fn nodes_words(group: &CauseGroup<'_>) -> String {
+    let named = group.dag_nodes.iter().take(MAX_NAMED_NODES);
+    let mut names: Vec<String> = named.map(|name| escape::value(name).into_owned()).collect();
+    let more = group.dag_nodes.len() - names.len();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let what = if group.dag_nodes.len() == 1 {
+        "node"
+    } else {
+        "nodes"
+    };
+    format!("{what} {}", names.join(", "))
 }
 
 /// The cause of a group in full: what its reason states, or else its words if its line cuts them.
@@ -301,10 +324,16 @@ fn probe_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
 
 /// The line of a cause.
 fn cause_line(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'_>) -> PageLine {
-    let code = format!("{}/{}", group.hold_code, group.hold_subcode);
+    let (code, words) = match group.is_like_last {
+        true => (String::new(), format!("the same at {}", group.ap)),
+        false => {
+            let code = format!("{}/{}", group.hold_code, group.hold_subcode);
+            (code, group.words.clone())
+        }
+    };
     let cells = [
         code.as_str(),
-        &fitted(&group.words, columns.cause),
+        &fitted(&words, columns.cause),
         &output::with_commas(group.jobs.len() as u64),
         &output::with_commas(group.clusters as u64),
         &owner_cell(group.owners.iter().copied(), columns.owner),

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::advice::skipped_jobs_words;
 use super::restart_loops::{LoopLayout, loop_lines};
 use poolcast_advice::{
-    FaultyInput, IdleBatch, InputLooks, LookState, RestartLoop, SkippedJobs, UnfitRequest,
-    UnheldJobs,
+    ExcessRequest, FaultyInput, IdleBatch, InputLooks, LookState, RequestAttribute, RestartLoop,
+    SkippedJobs, UnfitRequest, UnheldJobs, UnmatchedJobs,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 
@@ -23,6 +23,9 @@ const MAX_COMMANDS: usize = 3;
 
 /// Maximum number of clusters that are named.
 const MAX_NAMED_CLUSTERS: usize = 4;
+
+/// Maximum width of clauses of requirements, in characters.
+const CLAUSES_WIDTH: usize = 200;
 
 /// Maximum width of the name of a batch, in characters.
 const BATCH_WIDTH: usize = 40;
@@ -44,6 +47,9 @@ pub(in crate::cmd) struct IdleDocument<'a> {
     caveats: &'a [String],
     /// The jobs that need a file which they cannot get.
     inputs: &'a [FaultyInput],
+    /// The jobs that no machine matches; absent if there are none, or if the pool was not asked.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unmatched: &'a [UnmatchedJobs],
     /// The jobs that request too little memory, or far too much.
     memory: &'a [UnfitRequest],
     /// The jobs that start and are put back again; absent if there are none.
@@ -55,6 +61,7 @@ pub(in crate::cmd) struct IdleDocument<'a> {
 pub(in crate::cmd) struct IdleView<'a> {
     pub(in crate::cmd) jobs: &'a UnheldJobs,
     pub(in crate::cmd) looks: &'a InputLooks,
+    pub(in crate::cmd) unmatched: &'a [UnmatchedJobs],
     pub(in crate::cmd) memory: &'a [UnfitRequest],
     pub(in crate::cmd) loops: &'a [RestartLoop],
     /// Current time, epoch ms.
@@ -81,6 +88,7 @@ impl IdleView<'_> {
             unseen_jobs: self.looks.unseen_jobs,
             caveats: &self.looks.caveats,
             inputs: &self.looks.faults,
+            unmatched: self.unmatched,
             memory: self.memory,
             loops: self.loops,
         }
@@ -91,6 +99,7 @@ impl IdleView<'_> {
         let mut lines = self.head();
         let parts = [
             self.input_lines(),
+            self.unmatched_lines(),
             self.memory_lines("REQUEST MORE MEMORY", false),
             self.memory_lines("REQUEST LESS MEMORY", true),
             self.loop_lines(),
@@ -150,9 +159,11 @@ impl IdleView<'_> {
                 .filter(|one| is_high == (one.larger_jobs == 0));
             unfit.map(|one| one.members.jobs.len()).sum()
         };
+        let unmatched = self.unmatched.iter().map(|one| one.members.jobs.len());
         let looping: usize = self.loops.iter().map(|one| one.jobs.len()).sum();
         let parts = [
             (faulty, "without a file that they need"),
+            (unmatched.sum(), "that no machine matches"),
             (memory_jobs(false), "with a low request of memory"),
             (memory_jobs(true), "with a high request of memory"),
             (looping, "put back again and again"),
@@ -185,6 +196,18 @@ impl IdleView<'_> {
             )
         });
         self.section("FIX BEFORE THEY START", faults.collect())
+    }
+
+    /// The jobs that no machine matches, with the commands that make their requests fit.
+    fn unmatched_lines(&self) -> Vec<PageLine> {
+        let unmatched = (self.unmatched.iter()).map(|one| {
+            (
+                one.members.jobs.len(),
+                self.unmatched_words(one),
+                &one.commands[..],
+            )
+        });
+        self.section("NO MACHINE MATCHES NOW", unmatched.collect())
     }
 
     /// The requests of memory that are too low, or far too high if `is_high`, with the commands that change them.
@@ -235,6 +258,28 @@ impl IdleView<'_> {
             (_, false) => ", or hold them until then:",
         };
         format!("{whose} {need} {what}{then}")
+    }
+
+    fn unmatched_words(&self, unmatched: &UnmatchedJobs) -> String {
+        let whose = self.jobs_words(&unmatched.members);
+        let is_one = unmatched.members.jobs.len() == 1;
+        let verb = |one: &str, many: &str| if is_one { one } else { many }.to_owned();
+        let mut parts: Vec<String> = unmatched.requests.iter().map(excess_words).collect();
+        if let Some(first) = parts.first_mut() {
+            *first = format!("{} {first}", verb("requests", "request"));
+        }
+        if !unmatched.clauses.is_empty() {
+            let clauses: Vec<&str> = unmatched.clauses.iter().map(|one| one.as_str()).collect();
+            let clauses = output::cut(&clauses.join(" && "), CLAUSES_WIDTH);
+            let require = verb("requires", "require");
+            parts.push(format!("{require} {clauses}, which is true for no machine"));
+        }
+        let then = match (unmatched.commands.is_empty(), &unmatched.members.jobs[..]) {
+            (false, _) => ": ask for less:".to_owned(),
+            (true, [first, ..]) => format!(": condor_q -better-analyze {first}"),
+            (true, []) => String::new(),
+        };
+        format!("{whose} {}{then}", parts.join(", and "))
     }
 
     fn memory_words(&self, unfit: &UnfitRequest) -> String {
@@ -291,6 +336,35 @@ impl IdleView<'_> {
     fn folded(&self, colour: LineColour, text: &str) -> Vec<PageLine> {
         let lines = output::wrapped(text, self.width).into_iter();
         lines.map(|line| PageLine::of(colour, line)).collect()
+    }
+}
+
+/// Describes a request that no machine has room for.
+fn excess_words(excess: &ExcessRequest) -> String {
+    let (attribute, largest) = (excess.attribute, excess.largest);
+    let requested = amount_words(attribute, excess.requested);
+    let machine = match excess.is_had_by_others {
+        true => "no machine that has all else they need",
+        false => "no machine",
+    };
+    match largest {
+        0 => format!("{requested}, and {machine} has any"),
+        _ => format!(
+            "{requested}, and {machine} has more than {}",
+            amount_words(attribute, largest)
+        ),
+    }
+}
+
+fn amount_words(attribute: RequestAttribute, amount: u64) -> String {
+    let counted = |what| output::counted(usize::try_from(amount).unwrap_or(usize::MAX), what);
+    match attribute {
+        RequestAttribute::RequestMemory => format!("{} MB of memory", output::with_commas(amount)),
+        RequestAttribute::RequestDisk => {
+            format!("{} MB of disk", output::with_commas(amount / 1024))
+        }
+        RequestAttribute::RequestCpus => counted("CPU"),
+        RequestAttribute::RequestGPUs => counted("GPU"),
     }
 }
 

@@ -192,7 +192,9 @@ pub(super) mod tests {
             raise: None,
             command: None,
             then: None,
-            machine: None,
+            place: None,
+            dag_nodes: std::collections::BTreeSet::new(),
+            is_like_last: false,
             removal: None,
         }
     }

@@ -29,7 +29,7 @@ pub use parts::{PlannedPart, TrialSeconds, parse_trial_ranges};
 pub use plan::{DagPlan, SampleSource};
 pub use results::{open_sweep, read_all_rows, read_rows};
 pub use tools::{
-    HistoryAds, ask_held_jobs, ask_latest_history, ask_unheld_jobs, configured_value,
+    HistoryAds, ask_held_jobs, ask_latest_history, ask_slots, ask_unheld_jobs, configured_value,
     default_schedd_names, edit_jobs, pool_runs_images, queue_is_elsewhere, queue_super_users,
     read_held_jobs, read_held_values, read_history, read_own_history, read_own_jobs,
     read_unheld_jobs, submit_dag,

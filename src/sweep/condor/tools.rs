@@ -23,6 +23,9 @@ const HELD: &str = "JobStatus==5";
 /// A constraint on idle and running jobs.
 const UNHELD: &str = "JobStatus==1 || JobStatus==2";
 
+/// A constraint on slots that are no parts of others.
+const WHOLE_SLOTS: &str = "SlotType =!= \"Dynamic\"";
+
 /// Time within which `condor_qedit` must have begun to answer.
 const EDITS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -488,6 +491,26 @@ pub fn default_schedd_names() -> Vec<String> {
         _ => format!("{}@{host}", name.trim_end_matches('@')),
     });
     std::iter::once(host).chain(schedd).collect()
+}
+
+/// Prints the values of `expressions` for all slots of the pool that are no parts of others, one slot per
+/// line, and lets `read` consume them. Returns `None` if the program is missing, or if it prints nothing
+/// within `limit`.
+///
+/// # Errors
+/// Fails if the program reports an error, or if `read` fails.
+pub fn ask_slots<T>(
+    expressions: &[&str],
+    limit: Duration,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut condor_status = command_without_keys("condor_status");
+    condor_status.args(["-constraint", WHOLE_SLOTS, "-af"]);
+    condor_status.args(expressions);
+    let Ok(output) = RunningQuery::begin(condor_status) else {
+        return Ok(None);
+    };
+    output.read_within(limit, read)
 }
 
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
