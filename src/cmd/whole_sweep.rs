@@ -24,7 +24,7 @@ use poolcast_holds::rehearsal::{
 };
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
-use poolcast_sweep::config::Config;
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
@@ -295,7 +295,10 @@ impl TrialProgress {
         let ended_networks = outcomes.all().iter().filter(is_network).count();
 
         let what = if answers_time.is_zero() {
-            "epochs of all trials".to_owned()
+            match sweep.config.trial_source() {
+                TrialSource::Command => "trials".to_owned(),
+                _ => "epochs of all trials".to_owned(),
+            }
         } else {
             let answers_ms = i64::try_from(answers_time.as_millis()).unwrap_or(i64::MAX);
             format!(

@@ -95,6 +95,9 @@ fn compare_outcomes(
 impl ListedTrial {
     fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
         let mut metrics = BTreeMap::new();
+        if let Some(reported) = &row.reported {
+            metrics.extend(reported.last.clone());
+        }
         if let Some(waits) = &row.waits {
             for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
                 metrics.extend(waits.watched(name).map(|value| (name.to_string(), value)));
@@ -144,9 +147,11 @@ impl ListedTrial {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| MISSING.to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
-        let epochs = self
-            .epochs
-            .map(|epochs| format!("{epochs}/{}", self.budget));
+        let epochs = self.epochs.map(|epochs| match self.budget {
+            // A program reports as often as it likes.
+            budget if epochs > budget => epochs.to_string(),
+            budget => format!("{epochs}/{budget}"),
+        });
         let error = self.error.as_ref().map(|error| error.replace('\n', " "));
 
         let mut cells = vec![
@@ -221,6 +226,12 @@ impl ListedScores {
             return ListedScores {
                 shown: others.collect(),
                 all: OF_WAITS.into(),
+            };
+        }
+        if config.trial_source() == TrialSource::Command {
+            return ListedScores {
+                shown: Vec::new(),
+                all: Vec::new(),
             };
         }
         let task = config.data.task;
@@ -304,7 +315,7 @@ impl TrialListing {
         let mut head = ["rank", "trial", "state", "s", "epochs"]
             .map(str::to_owned)
             .to_vec();
-        head.push(sweep.config.wandb.sweep.metric.name.judged_name());
+        head.push(sweep.config.wandb.sweep.metric.title());
         head.extend(scores.shown.iter().map(|name| Scores::title(name)));
         head.extend(["split", "pipeline", "with"].map(str::to_owned));
         Ok(TrialListing::Table {

@@ -93,7 +93,7 @@ fn best_line(status: &SweepStatus) -> Option<String> {
     Some(format!(
         "best: trial {} with {} {:.4}",
         best.trial,
-        status.metric.name.judged_name(),
+        status.metric.title(),
         best.value
     ))
 }
@@ -233,9 +233,11 @@ fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
 
 fn trial_cells(running: &RunningTrial) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let epochs = running
-        .epoch
-        .map(|epoch| format!("{epoch}/{}", running.budget));
+    let epochs = running.epoch.map(|epoch| match running.budget {
+        // A program reports as often as it likes.
+        budget if epoch > budget => epoch.to_string(),
+        budget => format!("{epoch}/{budget}"),
+    });
     let value = running.value.map(|value| format!("{value:.4}"));
     let run_time = running
         .seconds

@@ -1,4 +1,4 @@
-//! The trials of the network or of wait models: their number, and the parameters that each of them
+//! The trials of the network, of wait models or of a program: their number, and the parameters that each of them
 //! tries.
 
 use std::collections::HashMap;
@@ -43,6 +43,8 @@ impl NetworkDraws {
         let space = SearchSpace::from_config(config);
         let is_given = config.wandb.sweep.id.is_some();
         let is_constant = space.parameters().is_empty();
+        // A program may have another result each time, so its equal draws are trials, as for W&B.
+        let is_command = config.trial_source() == TrialSource::Command;
         let is_finite = is_constant || grid_point_count(&space).is_ok();
         let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
         // Wait models are equal if they differ only in parameters without effect on their kinds.
@@ -52,7 +54,7 @@ impl NetworkDraws {
         } else {
             is_finite && is_known && method != Method::Grid
         };
-        if is_given || count < 2 || !may_repeat {
+        if is_given || is_command || count < 2 || !may_repeat {
             return Ok(NetworkDraws {
                 count,
                 distinct: None,
@@ -119,7 +121,13 @@ fn draw_count(config: &Config) -> Result<usize> {
         return Ok(config.runs.min(cap));
     }
 
-    let points = grid_point_count(&SearchSpace::from_config(config))?;
+    let space = SearchSpace::from_config(config);
+    let is_one_point = config.trial_source() == TrialSource::Command && space.parameters().is_empty();
+    let points = if is_one_point {
+        1
+    } else {
+        grid_point_count(&space)?
+    };
     let trials = points.min(cap as u64);
     ensure!(
         trials <= MAX_TRIALS,
@@ -139,8 +147,12 @@ pub(crate) fn draw_network_point(
     draw: usize,
     history: &[ObservedTrial],
 ) -> Result<SearchPoint> {
+    let space = SearchSpace::from_config(config);
+    if space.parameters().is_empty() {
+        return Ok(SearchPoint::new());
+    }
     let sampler = Sampler {
-        space: &SearchSpace::from_config(config),
+        space: &space,
         method: config.wandb.sweep.method,
         goal: config.wandb.sweep.metric.goal,
         seed: config.seed,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::attempts::CommandAttempt;
 use crate::attempts::PipelineAttempt;
 use crate::attempts::TrialFiles;
 use crate::attempts::WaitModelAttempt;
@@ -120,6 +121,18 @@ impl SweepWorker<'_> {
                 };
                 attempt.train(&mut row, &samples)
             }
+            TrialModel::Command(command) => {
+                let attempt = CommandAttempt {
+                    queue: self.queue,
+                    attempt,
+                    dir,
+                    earlier,
+                    trial: &trial,
+                    command,
+                    deadline,
+                };
+                attempt.run(&mut row)
+            }
             TrialModel::Network(settings) => {
                 let dataset = trial_data::trial_dataset(self.sweep, &trial)?;
                 let attempt = NetworkAttempt {
@@ -153,7 +166,7 @@ impl SweepWorker<'_> {
     /// Returns true if other workers have trained the trial of `row` further. A worker that was
     /// suspended for long may finish a rung that they have already passed.
     fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
-        if row.fit.is_some() {
+        if row.fit.is_some() || row.reported.is_some() {
             return false;
         }
         let from = self.queue.work_dir(entry);
