@@ -352,12 +352,14 @@ impl TrialProgress {
         let all = self.bar.length().unwrap_or(0);
         let ended = self.ended.load(Ordering::Relaxed);
 
-        format!(
-            "{ended} of {} have ended, {done} of {}{}",
-            output::counted(self.trials, "trial"),
-            output::counted(all as usize, "epoch"),
-            self.remaining_words(done, all)
-        )
+        let trials = output::counted(self.trials, "trial");
+        let epochs = if all == self.trials as u64 {
+            String::new()
+        } else {
+            format!(", {done} of {}", output::counted(all as usize, "epoch"))
+        };
+        let remaining = self.remaining_words(done, all);
+        format!("{ended} of {trials} have ended{epochs}{remaining}")
     }
 
     /// The forecast of the remaining time; empty until an epoch of this call is done.

@@ -38,6 +38,16 @@ impl Metric {
         }
     }
 
+    /// The text of a value. The metric of a program may have any scale.
+    pub fn value_text(&self, value: f64) -> String {
+        let has_scale = value == 0.0 || (1e-3..1e6).contains(&value.abs());
+        if self.reported.is_none() || has_scale {
+            format!("{value:.4}")
+        } else {
+            format!("{value:.3e}")
+        }
+    }
+
     /// Rejects the metric at `key` if it does not apply to `task`. For a regression, also rejects a
     /// goal that would choose the worst trial.
     pub fn check(&self, key: &str, task: PredictionTask) -> Result<()> {

@@ -103,7 +103,9 @@ fn ranked_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
         words::metric_title(inputs.metric()),
     );
     if inputs.runs_program() {
-        let value = best.value.map_or(String::new(), |value| format!(": {value:.4}"));
+        let value = best
+            .value
+            .map_or(String::new(), |value| format!(": {value:.4}"));
         return vec![ReportBlock::paragraph(format!("{sentence}{value}."))];
     }
     if let Some(value) = best.value {

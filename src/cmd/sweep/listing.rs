@@ -10,7 +10,7 @@ use poolcast_base::error::EXIT_DONE;
 use poolcast_base::stats::Scores;
 use poolcast_base::{escape, output};
 use poolcast_cli::SweepListArgs;
-use poolcast_config::{MetricName, PredictionTask};
+use poolcast_config::{Metric, MetricName, PredictionTask};
 use poolcast_holds::training::TargetScores;
 use poolcast_sweep::condor::results_directory;
 use poolcast_sweep::config::{Config, TrialSource};
@@ -160,7 +160,7 @@ impl ListedTrial {
             self.state.clone(),
             or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
             or_dash(epochs),
-            or_dash(self.value.map(|value| format!("{value:.4}"))),
+            or_dash(self.value.map(|value| scores.metric.value_text(value))),
         ];
         cells.extend(scores.shown.iter().map(|name| number(name)));
         cells.extend([
@@ -211,6 +211,8 @@ impl ListedTrial {
 
 /// Names of the scores that the trials of a sweep have.
 struct ListedScores {
+    /// Metric of the sweep.
+    metric: Metric,
     /// Scores that the table shows beside the metric of the sweep.
     shown: Vec<&'static str>,
     /// All scores.
@@ -220,22 +222,26 @@ struct ListedScores {
 impl ListedScores {
     fn of(config: &Config) -> ListedScores {
         const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
+        let metric = config.wandb.sweep.metric.clone();
         if config.trial_source() == TrialSource::WaitSamples {
-            let chosen_by = config.wandb.sweep.metric.name.to_string();
+            let chosen_by = metric.name.to_string();
             let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);
             return ListedScores {
+                metric,
                 shown: others.collect(),
                 all: OF_WAITS.into(),
             };
         }
         if config.trial_source() == TrialSource::Command {
             return ListedScores {
+                metric,
                 shown: Vec::new(),
                 all: Vec::new(),
             };
         }
         let task = config.data.task;
         ListedScores {
+            metric,
             shown: match task {
                 PredictionTask::Classification => vec!["roc_auc", "f_measure", "loss"],
                 PredictionTask::Regression => vec!["mae", "r2", "loss"],

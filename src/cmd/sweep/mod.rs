@@ -31,13 +31,15 @@ use super::{choices, text};
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use poolcast_base::{escape, manifest, output};
 use poolcast_cli::{
-    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
-    SweepRunArgs, SweepStatusArgs, SweepStep, SweepWorkArgs,
+    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepRunArgs,
+    SweepShowArgs, SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
 use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;
-use poolcast_sweep::{self as sweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir};
+use poolcast_sweep::{
+    self as sweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
+};
 use poolcast_tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
 

@@ -91,10 +91,10 @@ fn state_text(status: &SweepStatus) -> String {
 fn best_line(status: &SweepStatus) -> Option<String> {
     let best = status.best.as_ref()?;
     Some(format!(
-        "best: trial {} with {} {:.4}",
+        "best: trial {} with {} {}",
         best.trial,
         status.metric.title(),
-        best.value
+        status.metric.value_text(best.value)
     ))
 }
 

@@ -18,7 +18,7 @@ use crate::config::{CommandConfig, Config};
 use crate::plan::rounds;
 use crate::plan::{EarlierTrial, ReportedValues, TrialConfig, TrialRow};
 use poolcast_base::error::EXIT_CHECKPOINTED;
-use poolcast_base::{escape, files};
+use poolcast_base::{escape, files, manifest};
 use poolcast_queue::{Queue, TrialAttempt};
 
 /// The output of the program, in the trial's directory.
@@ -81,17 +81,12 @@ impl CommandAttempt<'_> {
     /// Fails if it was stopped, if it exited with another code than 0 or did not report the metric,
     /// and on a full disk.
     pub(crate) fn run(&self, row: &mut TrialRow) -> Result<(), AttemptError> {
-        for dir in self.queue.other_attempt_dirs(self.attempt.entry).map_err(AttemptError::from)? {
-            end_orphan(&dir);
-        }
-        fs_err::create_dir_all(&self.dir).map_err(|error| AttemptError::Other(error.into()))?;
-        self.config().write(&self.dir).map_err(AttemptError::from)?;
-
         let metric = self.config().wandb.sweep.metric.reported.clone();
-        let file = self.file(REPORT_FILE);
-        let mut reader = ReportReader::new(metric, &file, &self.file(OUTPUT_FILE));
+        let [file, log] = [REPORT_FILE, OUTPUT_FILE].map(|name| self.file(name));
+        let mut reader = ReportReader::new(metric, &file, &self.dir, &log);
         let mut reported = ReportedValues::default();
-        let end = self.run_program(&mut reader, &mut reported).map_err(AttemptError::from)?;
+        self.begin(row)?;
+        let end = self.run_program(&mut reader, &mut reported)?;
 
         let report = reader.report();
         reported.reports = report.reports;
@@ -99,6 +94,17 @@ impl CommandAttempt<'_> {
         let outcome = self.outcome(&end, &reader, &mut reported);
         row.set_report(report.value, report.values.clone(), reported);
         outcome
+    }
+
+    /// Makes the directory of the attempt, and ends a process of an earlier one.
+    fn begin(&self, row: &mut TrialRow) -> Result<()> {
+        for dir in self.queue.other_attempt_dirs(self.attempt.entry)? {
+            end_orphan(&std::path::absolute(dir)?);
+        }
+        fs_err::create_dir_all(&self.dir)?;
+        self.config().write(&self.dir)?;
+        row.key = Some(manifest::key(&(self.command, self.config().seed))?);
+        Ok(())
     }
 
     fn config(&self) -> &Config {
@@ -161,9 +167,15 @@ impl CommandAttempt<'_> {
         let name = format!("trial-{trial:04}");
         let mut variables = vec![
             ("POOLCAST_TRIAL".to_owned(), trial.to_string()),
-            ("POOLCAST_PARAMETERS".to_owned(), shown(&self.file(PARAMETERS_FILE))),
+            (
+                "POOLCAST_PARAMETERS".to_owned(),
+                shown(&self.file(PARAMETERS_FILE)),
+            ),
             ("POOLCAST_REPORT".to_owned(), shown(&self.file(REPORT_FILE))),
-            ("WANDB_SWEEP_PARAM_PATH".to_owned(), shown(&self.file(WANDB_PARAMETERS_FILE))),
+            (
+                "WANDB_SWEEP_PARAM_PATH".to_owned(),
+                shown(&self.file(WANDB_PARAMETERS_FILE)),
+            ),
             ("WANDB_DIR".to_owned(), shown(&self.dir)),
             ("WANDB_RUN_ID".to_owned(), name.clone()),
         ];
@@ -176,6 +188,10 @@ impl CommandAttempt<'_> {
             ("WANDB_PROJECT", wandb.project.clone()),
             // Its reports are then read while it runs.
             ("PYTHONUNBUFFERED", Some("1".to_owned())),
+            (
+                "WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL",
+                Some("1".to_owned()),
+            ),
         ];
         for (name, value) in defaults {
             if let Some(value) = value.filter(|_| std::env::var_os(name).is_none()) {
@@ -264,7 +280,10 @@ impl CommandAttempt<'_> {
         let report = reader.report();
         if report.reports > 0 {
             let error = anyhow!("the last `{metric}` that the program reported is not a number");
-            return report.value.is_none().then_some(AttemptError::NonFinite(error));
+            return report
+                .value
+                .is_none()
+                .then_some(AttemptError::NonFinite(error));
         }
         let names: Vec<String> = reported
             .last
@@ -287,7 +306,10 @@ impl CommandAttempt<'_> {
         let path = self.file(OUTPUT_FILE);
         let bytes = read_end(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
         let shown = |line: &&str| {
             let cut: String = line.trim_end().chars().take(MAX_TAIL_CHARS).collect();

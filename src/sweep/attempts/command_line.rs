@@ -33,7 +33,10 @@ pub(super) fn command_line(
     let mut line = Vec::new();
     for word in &command.words {
         let word = with_variables(word, place.variable);
-        match word.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+        match word
+            .strip_prefix("${")
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
             Some(name) => line.extend(macro_words(name, command, values, place)),
             None => line.push(word),
         }
@@ -55,7 +58,10 @@ fn macro_words(
     place: CommandPlace<'_>,
 ) -> Vec<String> {
     let each = |form: fn(&str, &Value) -> Vec<String>| -> Vec<String> {
-        values.iter().flat_map(|(name, value)| form(name, value)).collect()
+        values
+            .iter()
+            .flat_map(|(name, value)| form(name, value))
+            .collect()
     };
     match name {
         "env" => vec!["/usr/bin/env".to_owned()],
@@ -70,7 +76,9 @@ fn macro_words(
             _ => vec![format!("--{name}={}", python_str(value))],
         }),
         "args_append_hydra" => each(|name, value| vec![format!("+{name}={}", python_str(value))]),
-        "args_override_hydra" => each(|name, value| vec![format!("++{name}={}", python_str(value))]),
+        "args_override_hydra" => {
+            each(|name, value| vec![format!("++{name}={}", python_str(value))])
+        }
         "args_json" => vec![python_json(values)],
         "args_json_file" => vec![place.json_file.to_string_lossy().into_owned()],
         _ => Vec::new(),
@@ -102,4 +110,51 @@ fn with_variables(word: &str, variable: &dyn Fn(&str) -> Option<String>) -> Stri
         }
     }
     replaced + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn line_of(words: &[&str], values: &Value) -> Result<Vec<String>> {
+        let command = CommandConfig {
+            directory: PathBuf::from("/work"),
+            program: Some("train.py".to_owned()),
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            parameters: std::collections::BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        let place = CommandPlace {
+            interpreter: "python",
+            json_file: Path::new("FILE"),
+            variable: &|name| (name == "HOME_OF_DATA").then(|| "/data dir".to_owned()),
+        };
+        command_line(&command, values.as_object().expect("an object"), place)
+    }
+
+    #[test]
+    fn command_lines_match_wandb() {
+        let vectors = include_str!("../../../tests/data/wandb/commands.json");
+        let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+        let default = ["${env}", "${interpreter}", "${program}", "${args}"];
+        for case in vectors["commands"].as_array().expect("cases") {
+            let words = case["command"]
+                .as_array()
+                .map_or(default.to_vec(), |words| {
+                    words.iter().filter_map(Value::as_str).collect()
+                });
+            let found = line_of(&words, &vectors["values"]).expect("a line");
+            assert_eq!(serde_json::json!(found), case["line"], "{words:?}");
+        }
+    }
+
+    #[test]
+    fn empty_commands_are_rejected() {
+        let nothing = Value::Object(Map::new());
+        for words in [&["${other}"][..], &["${args}"], &[""], &[]] {
+            assert!(line_of(words, &nothing).is_err(), "{words:?}");
+        }
+    }
 }

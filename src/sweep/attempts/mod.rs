@@ -10,12 +10,14 @@ mod permutation_importance;
 mod pipeline_attempt;
 mod pipeline_fit;
 mod python_text;
+mod report_line;
 mod report_reader;
 pub(crate) mod trial_data;
 mod trial_duration;
 mod trial_files;
 mod trial_process;
 mod wait_model_attempt;
+mod wandb_records;
 
 pub(crate) use command_attempt::CommandAttempt;
 pub(crate) use deadline::{AttemptDeadline, AttemptError};

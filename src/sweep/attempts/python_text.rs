@@ -96,7 +96,11 @@ pub(super) fn yaml_json(values: &Map<String, Value>) -> String {
 fn object_text(values: &Map<String, Value>, number: &dyn Fn(&Number) -> String) -> String {
     let mut pairs = Vec::new();
     for (key, value) in values {
-        pairs.push(format!("{}: {}", json_string(key), json_text(value, number)));
+        pairs.push(format!(
+            "{}: {}",
+            json_string(key),
+            json_text(value, number)
+        ));
     }
     format!("{{{}}}", pairs.join(", "))
 }
@@ -138,4 +142,22 @@ fn json_string(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_numbers_in_yaml_1_1() {
+        let values = json!({"a": 1e-5, "b": 2.5e-7, "c": 1e16, "d": 3, "e": 0.5, "f": [1e-9]});
+        let text = yaml_json(values.as_object().expect("an object"));
+        assert_eq!(
+            text,
+            r#"{"a": 1.0e-05, "b": 2.5e-07, "c": 1.0e+16, "d": 3, "e": 0.5, "f": [1.0e-09]}"#
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), values);
+    }
 }

@@ -1,4 +1,5 @@
-//! Reads the report of a running program: lines of JSON in its report file or in its output.
+//! Reads the report of a running program: lines of JSON in its report file or in its output, or the
+//! files of the `wandb` library.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Map, Value};
 
+use super::report_line::parse_line;
+use super::wandb_records::{WandbFiles, WandbValues};
 use poolcast_base::files;
 
 /// Maximum number of values of the metric that are kept. Hyperband compares trials up to there.
@@ -36,6 +39,10 @@ pub(super) struct TrialReport {
 }
 
 impl TrialReport {
+    fn is_empty(&self) -> bool {
+        self.reports == 0 && self.last.is_empty()
+    }
+
     /// Adds the numbers of `object`, a line of the report.
     fn add(&mut self, object: Map<String, Value>, metric: Option<&str>) {
         let mut numbers = BTreeMap::new();
@@ -47,6 +54,22 @@ impl TrialReport {
                 self.values.push(*value);
             }
         }
+        self.set_last(numbers);
+    }
+
+    /// Sets the values of `object`, which the program has put into its summary in place of the last
+    /// ones.
+    fn set(&mut self, object: Map<String, Value>, metric: Option<&str>) {
+        let mut numbers = BTreeMap::new();
+        add_numbers(&mut numbers, "", object);
+        if let Some(value) = metric.and_then(|metric| numbers.get(metric)) {
+            self.value = *value;
+            self.reports = self.reports.max(1);
+        }
+        self.set_last(numbers);
+    }
+
+    fn set_last(&mut self, numbers: BTreeMap<String, Option<f64>>) {
         for (name, value) in numbers {
             let has_room = self.last.len() < MAX_NAMES || self.last.contains_key(&name);
             match value {
@@ -82,42 +105,6 @@ fn add_numbers(
             Value::Bool(_) | Value::String(_) | Value::Array(_) => {}
         }
     }
-}
-
-/// Reads a line of a report; `None` if it is not a JSON object. Python writes `NaN` and `Infinity`,
-/// which become null.
-fn parse_line(line: &[u8]) -> Option<Map<String, Value>> {
-    let line = line.trim_ascii();
-    if line.first() != Some(&b'{') {
-        return None;
-    }
-    let text = std::str::from_utf8(line).ok()?;
-    let parsed = serde_json::from_str(text);
-    parsed.or_else(|_| serde_json::from_str(&without_infinities(text))).ok()
-}
-
-/// Replaces `NaN`, `Infinity` and `-Infinity` outside of strings with null.
-fn without_infinities(text: &str) -> String {
-    let mut replaced = String::new();
-    let mut rest = text;
-    let mut is_string = false;
-    while let Some(c) = rest.chars().next() {
-        let token = ["NaN", "-Infinity", "Infinity"].into_iter().find(|token| rest.starts_with(token));
-        if let Some(token) = token.filter(|_| !is_string) {
-            replaced.push_str("null");
-            rest = &rest[token.len()..];
-            continue;
-        }
-        let mut length = c.len_utf8();
-        if is_string && c == '\\' {
-            length += rest[length..].chars().next().map_or(0, char::len_utf8);
-        } else if c == '"' {
-            is_string = !is_string;
-        }
-        replaced.push_str(&rest[..length]);
-        rest = &rest[length..];
-    }
-    replaced
 }
 
 /// A text file that grows while it is read.
@@ -177,23 +164,28 @@ impl GrowingFile {
     }
 }
 
-/// Reads the report of a program while it runs. Lines in its output count unless it has written to
-/// its report file.
+/// Reads the report of a program while it runs. Its report file counts, or else what it gave to
+/// `wandb`, or else the lines of JSON in its output.
 pub(super) struct ReportReader {
     metric: Option<String>,
     file: GrowingFile,
     of_file: TrialReport,
+    wandb: WandbFiles,
+    of_wandb: TrialReport,
     log: GrowingFile,
     of_log: TrialReport,
 }
 
 impl ReportReader {
-    /// Reads the report file `file` and the output in `log`, from their beginning.
-    pub(super) fn new(metric: Option<String>, file: &Path, log: &Path) -> ReportReader {
+    /// Reads the report file `file`, the files of `wandb` below `dir`, and the output in `log`, from
+    /// their beginning.
+    pub(super) fn new(metric: Option<String>, file: &Path, dir: &Path, log: &Path) -> ReportReader {
         ReportReader {
             metric,
             file: GrowingFile::new(file),
             of_file: TrialReport::default(),
+            wandb: WandbFiles::new(dir),
+            of_wandb: TrialReport::default(),
             log: GrowingFile::new(log),
             of_log: TrialReport::default(),
         }
@@ -201,11 +193,9 @@ impl ReportReader {
 
     /// The report so far.
     pub(super) fn report(&self) -> &TrialReport {
-        if self.of_file.last.is_empty() && self.of_file.reports == 0 {
-            &self.of_log
-        } else {
-            &self.of_file
-        }
+        let reports = [&self.of_file, &self.of_wandb];
+        let found = reports.into_iter().find(|report| !report.is_empty());
+        found.unwrap_or(&self.of_log)
     }
 
     /// Reads the lines that the program has completed since the last call. After the end of the
@@ -215,6 +205,11 @@ impl ReportReader {
     /// Fails if a file cannot be read.
     pub(super) fn read(&mut self, is_over: bool) -> Result<()> {
         let metric = self.metric.as_deref();
+        let of_wandb = &mut self.of_wandb;
+        self.wandb.read(|values| match values {
+            WandbValues::Logged(values) => of_wandb.add(values, metric),
+            WandbValues::Summary(values) => of_wandb.set(values, metric),
+        })?;
         for (file, report) in [
             (&mut self.file, &mut self.of_file),
             (&mut self.log, &mut self.of_log),
@@ -242,7 +237,8 @@ mod tests {
         let [file_path, log_path] = ["report", "log"].map(|name| dir.path().join(name));
         fs_err::write(&file_path, file).expect("written");
         fs_err::write(&log_path, log).expect("written");
-        let mut reader = ReportReader::new(Some(metric.to_owned()), &file_path, &log_path);
+        let mut reader =
+            ReportReader::new(Some(metric.to_owned()), &file_path, dir.path(), &log_path);
         reader.read(true).expect("read");
         reader.report().clone()
     }
@@ -270,19 +266,17 @@ mod tests {
 
     #[test]
     fn infinite_values_are_undefined() {
-        let line = r#"{"loss": NaN, "note": "NaN \" Infinity", "a": -Infinity, "b": 1}"#;
-        let report = report_of(line, "", "loss");
+        let report = report_of(r#"{"loss": NaN, "a": -Infinity, "b": 1}"#, "", "loss");
         assert_eq!((report.value, report.reports), (None, 1));
         assert_eq!(report.last, BTreeMap::from([("b".to_owned(), 1.0)]));
-        let replaced = without_infinities(line);
-        assert!(replaced.contains(r#""NaN \" Infinity", "a": null"#), "{replaced}");
     }
 
     #[test]
     fn lines_are_read_once_they_are_complete() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("report");
-        let mut reader = ReportReader::new(Some("a".to_owned()), &path, &dir.path().join("log"));
+        let log = dir.path().join("log");
+        let mut reader = ReportReader::new(Some("a".to_owned()), &path, dir.path(), &log);
         reader.read(false).expect("no file yet");
         for (text, reports) in [("{\"a\": ", 0), ("1}\n{\"a\"", 1), (": 2}\n", 2)] {
             let mut file = fs_err::OpenOptions::new();

@@ -42,7 +42,10 @@ impl TrialProcess {
         log: &Path,
         variables: &[(String, String)],
     ) -> Result<TrialProcess> {
-        let output = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
+        let output = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)?;
         let errors = output.try_clone()?;
         let (program, arguments) = command.split_first().context("the command is empty")?;
         let child = Command::new(program)
@@ -131,7 +134,9 @@ pub(super) fn end_orphan(dir: &Path) {
     let wanted = format!("{DIR_VARIABLE}={}", dir.display());
     let environment = fs_err::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
     let is_same = environment.is_ok_and(|environment| {
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes())
     });
     if is_same {
         let _ = kill_process_group(pid, Signal::KILL);

@@ -178,6 +178,13 @@ fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
 fn check_method(config: &Config) -> Result<()> {
     let sweep = &config.wandb.sweep;
     ensure!(
+        config.trial_source() != TrialSource::Command,
+        hinted(
+            "a DAG cannot have trials of a program",
+            "use `poolcast sweep init CONFIG -o DIR` on a directory that all machines share, then `poolcast sweep manage DIR`, and `poolcast sweep work DIR` in each job"
+        )
+    );
+    ensure!(
         sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
         hinted(
             "a DAG does not support `bayes` or `early_terminate`, because its trials cannot use each other's results",
@@ -198,13 +205,6 @@ fn check_method(config: &Config) -> Result<()> {
 /// generations.
 fn sample_source(config: &mut Config) -> Result<SampleSource> {
     let data = &config.data;
-    ensure!(
-        config.trial_source() != TrialSource::Command,
-        hinted(
-            "a DAG cannot have trials of a program",
-            "use `poolcast sweep init CONFIG -o DIR` on a directory that all machines share, then `poolcast sweep manage DIR`, and `poolcast sweep work DIR` in each job"
-        )
-    );
     ensure!(
         config.trial_source() != TrialSource::WaitSamples,
         hinted(

@@ -200,7 +200,9 @@ fn nested_parameters(written: Value) -> Result<BTreeMap<String, CommandParameter
     let mut nested = BTreeMap::new();
     for (name, parameter) in written {
         let Value::Object(parameter) = parameter else {
-            return Err(format!("`{name}` needs `value`, `values` or a distribution"));
+            return Err(format!(
+                "`{name}` needs `value`, `values` or a distribution"
+            ));
         };
         let parameter = CommandParameter::try_from(parameter);
         let parameter = parameter.map_err(|error| format!("`{name}`: {error}"))?;

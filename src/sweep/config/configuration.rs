@@ -17,8 +17,9 @@ use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    DEFAULT, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask, ResolvedConfig,
-    SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
+    DEFAULT, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask,
+    ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest,
+    yaml,
 };
 use poolcast_holds::config::{AdviceConfig, EvaluationConfig, ParseConfig, TrainingConfig};
 use poolcast_holds::training::TrainingSettings;
@@ -354,7 +355,10 @@ impl Config {
             );
         }
         ensure!(
-            !matches!(self.wandb.sweep.early_terminate, Some(EarlyTerminate::Asha(_))),
+            !matches!(
+                self.wandb.sweep.early_terminate,
+                Some(EarlyTerminate::Asha(_))
+            ),
             hinted(
                 "`early_terminate: {type: asha}` cannot pause a program and continue it",
                 "write `early_terminate: {type: hyperband, min_iter: 3}`"

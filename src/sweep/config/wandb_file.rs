@@ -291,8 +291,15 @@ impl FileReader<'_> {
                     _ => format!("{{value: {parameter}}}"),
                 };
                 bail!(hinted(
-                    format!("`parameters.{}` is not a search space", escape::value(&full)),
-                    format!("write `{}: {}`", escape::value(&name), escape::value(&instead))
+                    format!(
+                        "`parameters.{}` is not a search space",
+                        escape::value(&full)
+                    ),
+                    format!(
+                        "write `{}: {}`",
+                        escape::value(&name),
+                        escape::value(&instead)
+                    )
                 ));
             };
             if let Some(Value::Object(nested)) = parameter.get("parameters").cloned() {
@@ -304,6 +311,7 @@ impl FileReader<'_> {
                     .map(|(key, value)| (key, self.scalars(value)))
                     .collect();
                 self.replace_exponents(&full, &mut parameter);
+                self.drop_large_quantum(&full, &mut parameter);
             }
             read.insert(name, parameter.into());
         }
@@ -326,7 +334,9 @@ impl FileReader<'_> {
 
     /// Returns true if `word` stands in quotes somewhere in the file.
     fn is_quoted(&self, word: &str) -> bool {
-        ['"', '\''].iter().any(|quote| self.text.contains(&format!("{quote}{word}{quote}")))
+        ['"', '\'']
+            .iter()
+            .any(|quote| self.text.contains(&format!("{quote}{word}{quote}")))
     }
 
     /// Replaces a distribution whose bounds are exponents with the same one with values as bounds.
@@ -345,11 +355,38 @@ impl FileReader<'_> {
         };
         let (min, max) = if is_inverse { (-max, -min) } else { (min, max) };
         let (low, high) = (min.exp(), max.exp());
-        parameter.insert("distribution".to_owned(), json!(format!("{distribution}_values")));
+        parameter.insert(
+            "distribution".to_owned(),
+            json!(format!("{distribution}_values")),
+        );
         parameter.insert("min".to_owned(), json!(low));
         parameter.insert("max".to_owned(), json!(high));
         self.notes.push(format!(
             "`{}` is drawn from {low:.3e} to {high:.3e}: the bounds of `{distribution}` are exponents of e, as for W&B",
+            escape::value(name)
+        ));
+    }
+
+    /// Drops the rounding of a distribution whose bounds have no multiple of `q` between them. W&B
+    /// draws the multiples next to them then, mostly 0.
+    fn drop_large_quantum(&mut self, name: &str, parameter: &mut Map<String, Value>) {
+        let distribution = parameter.get("distribution").and_then(Value::as_str);
+        let Some(unrounded) = distribution.and_then(|name| name.strip_prefix("q_")) else {
+            return;
+        };
+        let unrounded = unrounded.to_owned();
+        let number = |key: &str| parameter.get(key).and_then(Value::as_f64);
+        let q = number("q").unwrap_or(1.0);
+        let (Some(min), Some(max)) = (number("min"), number("max")) else {
+            return;
+        };
+        if q <= 0.0 || (max / q).floor() * q >= min {
+            return;
+        }
+        parameter.insert("distribution".to_owned(), json!(unrounded));
+        parameter.remove("q");
+        self.notes.push(format!(
+            "`{}` is not rounded: `q` is {q}, and none of its multiples is between {min} and {max}",
             escape::value(name)
         ));
     }
@@ -365,7 +402,11 @@ impl FileReader<'_> {
         if found.is_empty() {
             return;
         }
-        let examples: Vec<String> = found.iter().take(MAX_EXAMPLES).map(|word| format!("`{word}`")).collect();
+        let examples: Vec<String> = found
+            .iter()
+            .take(MAX_EXAMPLES)
+            .map(|word| format!("`{word}`"))
+            .collect();
         self.notes.push(format!(
             "{} {} read as a number; W&B reads a text, because YAML 1.1 wants a point and a sign, as in `1.0e-3`",
             examples.join(", "),

@@ -122,7 +122,8 @@ fn draw_count(config: &Config) -> Result<usize> {
     }
 
     let space = SearchSpace::from_config(config);
-    let is_one_point = config.trial_source() == TrialSource::Command && space.parameters().is_empty();
+    let is_one_point =
+        config.trial_source() == TrialSource::Command && space.parameters().is_empty();
     let points = if is_one_point {
         1
     } else {

@@ -334,7 +334,9 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
             CommandParameter::Drawn(_) | CommandParameter::Nested(_) => json!(parameter),
         };
         let parameters = command.all().into_iter();
-        return parameters.map(|(name, of_program)| (name, value(of_program))).collect();
+        return parameters
+            .map(|(name, of_program)| (name, value(of_program)))
+            .collect();
     }
     if config.trial_source() == TrialSource::WaitSamples {
         for (name, parameter) in config.provision.model.all() {

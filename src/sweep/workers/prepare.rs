@@ -165,7 +165,10 @@ fn check_program(command: &CommandConfig) -> Result<()> {
     ensure!(
         command.directory.join(program).is_file(),
         hinted(
-            format!("it runs `{program}`, which is not in `{}`", command.directory.display()),
+            format!(
+                "it runs `{program}`, which is not in `{}`",
+                command.directory.display()
+            ),
             "write the path from the directory of the sweep file, or run poolcast in the directory of the program"
         )
     );

@@ -125,7 +125,8 @@ impl SweepWorker<'_> {
                 let attempt = CommandAttempt {
                     queue: self.queue,
                     attempt,
-                    dir,
+                    // The program runs in another directory.
+                    dir: std::path::absolute(dir)?,
                     earlier,
                     trial: &trial,
                     command,

@@ -282,11 +282,7 @@ fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
         .collect()
 }
 
-fn ended_summary(
-    row: &EndedTrial,
-    metric: &Metric,
-    epochs: &[TrackedEpoch],
-) -> Map<String, Value> {
+fn ended_summary(row: &EndedTrial, metric: &Metric, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     let mut summary = last_values(epochs);
     if let Some(metrics) = &row.metrics {
         add_training(&mut summary, metrics);
