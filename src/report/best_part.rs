@@ -36,7 +36,11 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     }
     ReportPart {
         id: "best",
-        title: "The best model",
+        title: if inputs.runs_program() {
+            "The best trial"
+        } else {
+            "The best model"
+        },
         blocks,
     }
 }

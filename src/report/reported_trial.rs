@@ -31,6 +31,8 @@ pub(super) struct ReportedTrial {
     pub(super) failure: Option<TrialEnd>,
     /// Error message of a failure.
     pub(super) error: Option<String>,
+    /// Last lines of the output of a program that failed.
+    pub(super) log_tail: Vec<String>,
     /// Value by which the sweep compares trials.
     pub(super) value: Option<f64>,
     /// Value of the sweep's metric in the epoch that a network has, or of a fit.
@@ -82,6 +84,7 @@ impl ReportedTrial {
             },
             failure: (row.ended != TrialEnd::Done).then_some(row.ended),
             error: row.error.as_deref().map(words::shown),
+            log_tail: of_program.map_or(Vec::new(), |reported| reported.log_tail.clone()),
             value: row.value.filter(|value| value.is_finite()),
             kept_value: scores.and_then(|scores| scores.watched(metric)),
             values,

@@ -31,6 +31,6 @@ pub use plan::{
 };
 pub use workers::{
     LiveProcess, LocalWorkers, PrepareListener, PrepareStep, RunningTrial, SweepStatus,
-    TrialAtWork, begin_sweep, make_tensors, manage_trials, prepare_events, prepare_tables,
-    run_locally, sweep_status, trials_at_work, work_trials,
+    TrialAtWork, TrialFailure, begin_sweep, make_tensors, manage_trials, prepare_events,
+    prepare_tables, run_locally, sweep_status, trials_at_work, work_trials,
 };

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::docs;
 use crate::place::Place;
 use crate::sweep::{start, wait};
 
@@ -43,7 +44,12 @@ fn place(sweep: &str, program: &str) -> Place {
 }
 
 fn rows(place: &Place) -> Vec<Value> {
-    let text = fs_err::read_to_string(place.path("out/results.jsonl")).expect("read");
+    rows_in(place, "out")
+}
+
+fn rows_in(place: &Place, dir: &str) -> Vec<Value> {
+    let path = place.path(&format!("{dir}/results.jsonl"));
+    let text = fs_err::read_to_string(path).expect("read");
     let rows = text.lines().map(serde_json::from_str);
     rows.map(|row| row.expect("JSON")).collect()
 }
@@ -348,25 +354,39 @@ fn wandb_files_are_read_as_wandb_reads_them() {
     insta::assert_snapshot!(shown);
 }
 
+/// Runs the documented session, where there is Python.
 #[test]
-fn example_runs() {
-    let place = Place::new();
-    for name in ["command.yaml", "command.py"] {
-        let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("config")
-            .join(name);
-        fs_err::copy(from, place.path(name)).expect("copied");
-    }
-    let path = std::env::var("PATH").unwrap_or_default();
-    let has_python = Command::new("python3").arg("--version").output().is_ok();
-    if !has_python {
+fn documented_example_prints_what_is_shown() {
+    let document = docs::read("docs/sweeps.md");
+    let session = docs::blocks(&document, "console")[0];
+    let (command, shown) = session.split_once('\n').expect("a command and its output");
+    let args = command
+        .strip_prefix("$ poolcast ")
+        .expect("a call of poolcast");
+    if !Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|run| run.status.success())
+    {
         return;
     }
-    let mut command = place.command("sweep run command.yaml -o out --threads 2");
-    let run = command.env("PATH", path).output().expect("it starts");
+
+    let place = docs::repository();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let run = place
+        .command(args)
+        .env("PATH", path)
+        .output()
+        .expect("it starts");
     let printed = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert!(printed.starts_with("8 trials: 8 done"), "{printed}");
-    for row in rows(&place) {
+    assert!(
+        docs::is_shown(
+            &printed.lines().collect::<Vec<_>>(),
+            &shown.lines().collect::<Vec<_>>()
+        ),
+        "{printed}"
+    );
+    for row in rows_in(&place, "out/command") {
         assert!(
             row["value"].as_f64().is_some_and(|loss| loss < 5.0),
             "{row}"

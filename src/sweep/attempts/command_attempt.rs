@@ -278,7 +278,7 @@ impl CommandAttempt<'_> {
     ) -> Option<AttemptError> {
         let metric = self.config().wandb.sweep.metric.reported.as_deref()?;
         let report = reader.report();
-        if report.reports > 0 {
+        if report.value.is_some() || report.reports > 0 {
             let error = anyhow!("the last `{metric}` that the program reported is not a number");
             return report
                 .value
@@ -297,7 +297,7 @@ impl CommandAttempt<'_> {
             format!("only {}", names.join(", "))
         };
         Some(AttemptError::Other(anyhow!(
-            "the program has not reported `{metric}`, {but}"
+            "the program has not reported `{metric}`, but {but}"
         )))
     }
 

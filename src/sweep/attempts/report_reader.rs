@@ -64,7 +64,6 @@ impl TrialReport {
         add_numbers(&mut numbers, "", object);
         if let Some(value) = metric.and_then(|metric| numbers.get(metric)) {
             self.value = *value;
-            self.reports = self.reports.max(1);
         }
         self.set_last(numbers);
     }

@@ -15,6 +15,9 @@ use poolcast_config::{nearest, yaml};
 /// Number of trials if the file has no `run_cap`. W&B draws further trials without an end.
 const DEFAULT_TRIALS: usize = 20;
 
+/// Number of trials of a larger grid in a file without `run_cap`. W&B tries all points.
+const MAX_GRID: f64 = 100_000.0;
+
 /// Maximum number of examples in a note.
 const MAX_EXAMPLES: usize = 3;
 
@@ -134,7 +137,17 @@ impl FileReader<'_> {
         }
         let mut layer = json!({"command": command, "wandb": wandb, "epochs": 1});
         let is_grid = method == "grid";
-        let runs = self.keys.get("run_cap").cloned();
+        let runs = self
+            .keys
+            .get("run_cap")
+            .filter(|cap| !cap.is_null())
+            .cloned();
+        if runs.is_none() && is_grid && grid_points(&layer["command"]["parameters"]) > MAX_GRID {
+            layer["wandb"]["sweep"]["run_cap"] = json!(MAX_GRID as usize);
+            self.notes.push(format!(
+                "the first {MAX_GRID} points of the grid are planned; `run_cap: N` in the file plans N"
+            ));
+        }
         if runs.is_none() && !is_grid {
             self.notes.push(format!(
                 "W&B draws trials without an end; {DEFAULT_TRIALS} are planned here. `run_cap: N` in the file plans N"
@@ -318,15 +331,15 @@ impl FileReader<'_> {
         Ok(read)
     }
 
-    /// Converts plain scalars that are texts in YAML 1.2, but numbers or truth values for W&B's
-    /// reader of YAML 1.1.
+    /// Converts plain scalars that are texts in YAML 1.2, but truth values for W&B's reader of YAML
+    /// 1.1.
     fn scalars(&self, value: Value) -> Value {
         match value {
             Value::Array(values) => values.into_iter().map(|one| self.scalars(one)).collect(),
             Value::String(text) if !self.is_quoted(&text) => match text.as_str() {
                 "yes" | "Yes" | "YES" | "on" | "On" | "ON" => true.into(),
                 "no" | "No" | "NO" | "off" | "Off" | "OFF" => false.into(),
-                word => underscored_number(word).unwrap_or_else(|| text.into()),
+                _ => text.into(),
             },
             other => other,
         }
@@ -424,6 +437,25 @@ impl FileReader<'_> {
     }
 }
 
+/// Estimates the number of points of a grid over `parameters`: that of all listed values and whole
+/// numbers.
+fn grid_points(parameters: &Value) -> f64 {
+    let parameters = parameters.as_object().into_iter().flat_map(Map::values);
+    let points = parameters.map(|parameter| {
+        let bound = |key: &str| parameter.get(key).and_then(Value::as_f64);
+        match (
+            parameter.get("values").and_then(Value::as_array),
+            bound("min"),
+            bound("max"),
+        ) {
+            (Some(values), ..) => values.len() as f64,
+            (None, Some(min), Some(max)) => (max - min) / bound("q").unwrap_or(1.0) + 1.0,
+            _ => grid_points(parameter.get("parameters").unwrap_or(&Value::Null)),
+        }
+    });
+    points.product()
+}
+
 /// A word of the command as a text. W&B also takes numbers and truth values, in Python's words.
 fn command_word(word: &Value) -> Result<String> {
     Ok(match word {
@@ -450,18 +482,6 @@ fn program_directory(path: &Path, program: Option<&str>) -> Result<PathBuf> {
         return Ok(current);
     }
     Ok(of_file)
-}
-
-/// Reads digits with underscores between them, such as `400_000`.
-fn underscored_number(text: &str) -> Option<Value> {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let is_number = unsigned.contains('_')
-        && unsigned.starts_with(|c: char| c.is_ascii_digit() && c != '0')
-        && unsigned.chars().all(|c| c.is_ascii_digit() || c == '_');
-    if !is_number {
-        return None;
-    }
-    text.replace('_', "").parse::<i64>().ok().map(Value::from)
 }
 
 /// Returns true if `word` is a number with an exponent that YAML 1.1 does not accept as one: it

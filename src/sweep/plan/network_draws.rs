@@ -35,8 +35,7 @@ impl NetworkDraws {
     /// trials. Its equal draws are therefore found only if there is nothing to draw.
     ///
     /// # Errors
-    /// Fails for a grid without parameters, with a parameter that has no last value, or with too
-    /// many points.
+    /// Fails for a grid with a parameter that has no last value, or with too many points.
     pub(crate) fn from_config(config: &Config) -> Result<NetworkDraws> {
         let count = draw_count(config)?;
         let method = config.wandb.sweep.method;
@@ -121,14 +120,7 @@ fn draw_count(config: &Config) -> Result<usize> {
         return Ok(config.runs.min(cap));
     }
 
-    let space = SearchSpace::from_config(config);
-    let is_one_point =
-        config.trial_source() == TrialSource::Command && space.parameters().is_empty();
-    let points = if is_one_point {
-        1
-    } else {
-        grid_point_count(&space)?
-    };
+    let points = grid_point_count(&SearchSpace::from_config(config))?;
     let trials = points.min(cap as u64);
     ensure!(
         trials <= MAX_TRIALS,
@@ -148,12 +140,8 @@ pub(crate) fn draw_network_point(
     draw: usize,
     history: &[ObservedTrial],
 ) -> Result<SearchPoint> {
-    let space = SearchSpace::from_config(config);
-    if space.parameters().is_empty() {
-        return Ok(SearchPoint::new());
-    }
     let sampler = Sampler {
-        space: &space,
+        space: &SearchSpace::from_config(config),
         method: config.wandb.sweep.method,
         goal: config.wandb.sweep.metric.goal,
         seed: config.seed,
@@ -185,7 +173,6 @@ mod tests {
                 &grid(parameter, Value::Null).expect_err("must be refused"),
             )
         };
-        assert!(refusal(json!(4)).contains("a grid needs a parameter to search"));
         assert!(refusal(json!({"min": 0.5, "max": 2})).contains("cannot search `batch_size`"));
         assert!(
             refusal(json!({"min": 1, "max": 1_000_000_000}))
@@ -195,6 +182,7 @@ mod tests {
             refusal(json!({"min": -9e15 as i64, "max": 9e15 as i64}))
                 .contains(&format!("has {} points", u64::MAX))
         );
+        assert_eq!(grid(json!(4), Value::Null).expect("counted"), 1);
         assert_eq!(
             grid(json!({"values": [4, 8, 16]}), Value::Null).expect("counted"),
             9,

@@ -123,7 +123,7 @@ pub fn begin_sweep(
 fn check(config: &Config, place: &str) -> Result<()> {
     if let Some(command) = &config.command {
         check_program(command)
-            .and_then(|()| check_networks(config))
+            .and_then(|()| Ok(SweepTrials::from_config(config)?.count()))
             .with_context(|| format!("cannot use {place}"))?;
         return Ok(());
     }
@@ -175,7 +175,7 @@ fn check_program(command: &CommandConfig) -> Result<()> {
     Ok(())
 }
 
-/// Draws each trial of a network, of a wait model or of a program once, as a check. Pipelines need no check here,
+/// Draws each trial of a network or of a wait model once, as a check. Pipelines need no check here,
 /// because making their trials has checked them.
 fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
