@@ -173,7 +173,7 @@ echo '{"val": {"loss": 1}}'
         .filter_map(|row| Some(row["error"].as_str()?.to_owned()))
         .collect();
     let endings: Vec<&Value> = rows.iter().map(|row| &row["ended"]).collect();
-    insta::assert_snapshot!(errors.join("\n"), @"");
+    insta::assert_snapshot!(errors.join("\n"));
     assert_eq!(
         json!(endings),
         json!(["error", "error", "non-finite", "error", "done", "done"])
@@ -278,7 +278,7 @@ echo '{"val": {"loss": 1}}'
     place.stdout("sweep run sweep.yaml -o out");
     let here = fs_err::canonicalize(place.path("")).expect("a path");
     let output = output_of(&place, 1).replace(&here.display().to_string(), "HERE");
-    insta::assert_snapshot!(output, @"");
+    insta::assert_snapshot!(output);
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn other_verbs_name_the_verb_for_programs() {
         "sweep evaluate out",
     ];
     let messages = refusals.map(|args| place.run(args).stderr);
-    insta::assert_snapshot!(messages.join("---\n"), @"");
+    insta::assert_snapshot!(messages.join("---\n"));
 }
 
 #[test]

@@ -51,9 +51,19 @@ const MAX_CHECKPOINTS: usize = 1000;
 const MIN_WAIT: Duration = Duration::from_millis(2);
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
+/// Ends the programs on this machine whose workers have died: their trials will be begun again.
+///
+/// # Errors
+/// Fails if the directory of `queue` cannot be read.
+pub(crate) fn end_orphans(queue: &Queue) -> Result<()> {
+    for dir in queue.attempt_dirs()? {
+        end_orphan(&std::path::absolute(dir)?);
+    }
+    Ok(())
+}
+
 /// An attempt at a trial of a program, for a queue.
 pub(crate) struct CommandAttempt<'a> {
-    pub(crate) queue: &'a Queue,
     pub(crate) attempt: &'a TrialAttempt<'a>,
     /// The attempt's own directory.
     pub(crate) dir: PathBuf,
@@ -96,11 +106,8 @@ impl CommandAttempt<'_> {
         outcome
     }
 
-    /// Makes the directory of the attempt, and ends a process of an earlier one.
+    /// Makes the directory of the attempt.
     fn begin(&self, row: &mut TrialRow) -> Result<()> {
-        for dir in self.queue.other_attempt_dirs(self.attempt.entry)? {
-            end_orphan(&std::path::absolute(dir)?);
-        }
         fs_err::create_dir_all(&self.dir)?;
         self.config().write(&self.dir)?;
         row.key = Some(manifest::key(&(self.command, self.config().seed))?);

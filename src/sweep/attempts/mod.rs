@@ -19,7 +19,7 @@ mod trial_process;
 mod wait_model_attempt;
 mod wandb_records;
 
-pub(crate) use command_attempt::CommandAttempt;
+pub(crate) use command_attempt::{CommandAttempt, end_orphans};
 pub(crate) use deadline::{AttemptDeadline, AttemptError};
 pub(crate) use kept_trials::{ComparisonGroup, KeptTrials, MAX_COMPARED_TRIALS};
 pub(crate) use network_attempt::{NetworkAttempt, trained_epochs};

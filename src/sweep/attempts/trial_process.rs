@@ -16,7 +16,8 @@ const TERM_TIME: Duration = Duration::from_secs(10);
 /// Interval between checks whether a process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The file of a running process's id, in the directory of its attempt.
+/// The file of the ids of a running process and of the worker that started it, in the directory of
+/// its attempt.
 const PID_FILE: &str = "process.pid";
 
 /// The environment variable with the directory of the attempt, by which its process is recognized.
@@ -66,8 +67,8 @@ impl TrialProcess {
             pid_file: dir.join(PID_FILE),
             has_ended: false,
         };
-        let pid = process.child.id().to_string();
-        if let Err(error) = files::write_atomic(&process.pid_file, pid.as_bytes()) {
+        let ids = format!("{} {}\n", process.child.id(), std::process::id());
+        if let Err(error) = files::write_atomic(&process.pid_file, ids.as_bytes()) {
             process.stop();
             return Err(error);
         }
@@ -121,24 +122,35 @@ impl Drop for TrialProcess {
     }
 }
 
-/// Ends the process of the attempt in `dir`, if it has outlived the worker that started it, and runs
-/// on this machine.
+/// Ends the process of the attempt in `dir`, if it runs on this machine and has outlived the worker
+/// that started it.
 pub(super) fn end_orphan(dir: &Path) {
-    let pid = fs_err::read_to_string(dir.join(PID_FILE)).ok();
-    let pid = pid.and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
-    let Some(pid) = pid else {
+    let ids = fs_err::read_to_string(dir.join(PID_FILE)).unwrap_or_default();
+    let ids = ids.trim_end().split_once(' ');
+    let Some((pid, worker)) = ids.and_then(|(pid, worker)| Some((pid.parse().ok()?, worker)))
+    else {
         return;
     };
 
-    // The number may belong to another process by now, but no other process has this variable.
-    let wanted = format!("{DIR_VARIABLE}={}", dir.display());
-    let environment = fs_err::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-    let is_same = environment.is_ok_and(|environment| {
-        environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == wanted.as_bytes())
-    });
-    if is_same {
+    let is_orphan = is_process_of(pid, dir) && parent_of(pid).is_some_and(|it| it != worker);
+    if is_orphan && let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process_group(pid, Signal::KILL);
     }
+}
+
+/// Returns true if the process `pid` is that of the attempt in `dir`: the number may belong to another
+/// process by now, but no other process has this variable.
+fn is_process_of(pid: i32, dir: &Path) -> bool {
+    let wanted = format!("{DIR_VARIABLE}={}", dir.display());
+    let environment = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.any(|variable| variable == wanted.as_bytes())
+}
+
+/// The id of the parent of the process `pid`, in digits.
+fn parent_of(pid: i32) -> Option<String> {
+    let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the name of the program in parentheses, which may contain blanks.
+    let (_, fields) = status.rsplit_once(") ")?;
+    Some(fields.split_ascii_whitespace().nth(1)?.to_owned())
 }

@@ -166,8 +166,7 @@ fn check_program(command: &CommandConfig) -> Result<()> {
         command.directory.join(program).is_file(),
         hinted(
             format!(
-                "it runs `{program}`, which is not in `{}`",
-                command.directory.display()
+                "it runs `{program}`, which is neither beside the sweep file nor in the current directory"
             ),
             "write the path from the directory of the sweep file, or run poolcast in the directory of the program"
         )

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::attempts::CommandAttempt;
 use crate::attempts::PipelineAttempt;
 use crate::attempts::TrialFiles;
 use crate::attempts::WaitModelAttempt;
 use crate::attempts::{AttemptDeadline, AttemptError};
+use crate::attempts::{CommandAttempt, end_orphans};
 use crate::attempts::{NetworkAttempt, trained_epochs};
 use crate::attempts::{SharedData, trial_data};
 use crate::outcomes::earlier_trials;
@@ -39,6 +39,9 @@ pub fn work_trials(
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow),
 ) -> Result<WorkerTally> {
+    if sweep.config.command.is_some() {
+        end_orphans(queue)?;
+    }
     let worker = SweepWorker {
         sweep,
         queue,
@@ -123,7 +126,6 @@ impl SweepWorker<'_> {
             }
             TrialModel::Command(command) => {
                 let attempt = CommandAttempt {
-                    queue: self.queue,
                     attempt,
                     // The program runs in another directory.
                     dir: std::path::absolute(dir)?,
