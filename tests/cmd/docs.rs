@@ -25,7 +25,7 @@ pub(crate) fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 /// A test directory laid out like the top of the repository.
-fn repository() -> Place {
+pub(crate) fn repository() -> Place {
     let place = Place::new();
     for name in ["tests", "config"] {
         symlink(root().join(name), place.path(name)).expect("linked");
@@ -35,7 +35,7 @@ fn repository() -> Place {
 
 /// Returns true if `found` matches `shown`, where a line `...` stands for any lines, and `...` at
 /// the end of a line for any rest.
-fn is_shown(found: &[&str], shown: &[&str]) -> bool {
+pub(crate) fn is_shown(found: &[&str], shown: &[&str]) -> bool {
     match shown {
         [] => found.is_empty(),
         ["...", rest @ ..] => (0..=found.len()).any(|skipped| is_shown(&found[skipped..], rest)),
