@@ -1,18 +1,22 @@
 //! Collects hold reasons, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
 //! then printed; no event store contains them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::job_advice::{JobAdvice, JobSite};
 use htcondor_eventlog::{
-    ABORTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent, RELEASED, SUBMIT,
-    TERMINATED,
+    ABORTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent, RELEASED, REMOTE_ERROR,
+    SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
+use htcondor_holdreasons::read_reason;
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::SharedText;
 
 /// A job: index of its access point in `access_points`, cluster and proc.
 type JobKey = (u32, i32, i32);
+
+/// Time before a hold within which the message of a lost run is its reason, if it has no other, ms.
+const LOST_RUN_WITHIN_MS: i64 = 10_000;
 
 /// The hold reasons of the held jobs, the nodes and places of all jobs that have not ended, and the owners of
 /// all clusters.
@@ -31,6 +35,10 @@ pub struct LogWords {
     sites: HashMap<u32, JobSite>,
     /// The machine of each job's last run, if its site is known.
     machines: HashMap<JobKey, u32>,
+    /// Messages of lost runs that wait for their events, by cluster and proc.
+    pending_messages: HashMap<(i32, i32), VecDeque<String>>,
+    /// The message with which each job's last run was lost.
+    lost_runs: HashMap<JobKey, LostRun>,
     owner_names: Vec<String>,
     /// The index in `owner_names` of each name.
     owner_numbers: HashMap<String, u32>,
@@ -45,12 +53,21 @@ struct PendingReason {
     is_used: bool,
 }
 
+/// The end of a run that was lost.
+#[derive(Debug)]
+struct LostRun {
+    time_ms: i64,
+    message: String,
+}
+
 /// The reason of the hold that a job is in.
 #[derive(Debug)]
 struct HeldReason {
     /// Hash of the reason's text, which identifies the hold.
     text_hash: u32,
     reason: String,
+    /// True if the hold has no reason of its own.
+    is_of_lost_run: bool,
 }
 
 impl LogWords {
@@ -90,6 +107,10 @@ impl LogWords {
                 };
                 self.pending.insert((cluster, proc, text_hash), reason);
             }
+            EventTextKind::LostRun => {
+                let messages = self.pending_messages.entry((cluster, proc)).or_default();
+                messages.push_back(text.text.clone());
+            }
             EventTextKind::DagNode => {
                 let node = one_line(&text.text).as_str().into();
                 self.pending_nodes.insert((cluster, proc), node);
@@ -114,10 +135,7 @@ impl LogWords {
                 if let Some(pending) = pending {
                     // Even a hold after the cutoff uses up its reason, which `add` then drops.
                     pending.is_used = true;
-                    let reason = HeldReason {
-                        text_hash: event.text_hash,
-                        reason: pending.reason.clone(),
-                    };
+                    let reason = HeldReason::new(event, &pending.reason, self.lost_runs.get(&job));
                     if !is_later {
                         self.held.insert(job, reason);
                     }
@@ -128,7 +146,16 @@ impl LogWords {
                     self.nodes.insert(job, node);
                 }
             }
+            SHADOW_EXCEPTION | REMOTE_ERROR => {
+                let messages = self.pending_messages.get_mut(&(cluster, proc));
+                let message = messages.and_then(VecDeque::pop_front);
+                if let Some(message) = message.filter(|_| !is_later) {
+                    let time_ms = event.time_ms;
+                    self.lost_runs.insert(job, LostRun { time_ms, message });
+                }
+            }
             EXECUTE if !is_later => {
+                self.lost_runs.remove(&job);
                 let host = event.facts.execution_place(EXECUTE).host;
                 match self.sites.contains_key(&host) {
                     true => self.machines.insert(job, host),
@@ -142,6 +169,7 @@ impl LogWords {
                 self.held.remove(&job);
                 self.nodes.remove(&job);
                 self.machines.remove(&job);
+                self.lost_runs.remove(&job);
             }
             _ => {}
         }
@@ -160,6 +188,10 @@ impl LogWords {
             let held = self.held.get(&job);
             let held = held.filter(|held| held.text_hash == one.hold_text_hash);
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
+            if let Some(held) = held.filter(|held| held.is_of_lost_run) {
+                let codes = (one.hold_code, one.hold_subcode);
+                one.stated = read_reason(&held.reason, Some(codes)).kind;
+            }
             let owner = self.owners.get(&(ap, one.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
         }
@@ -185,5 +217,20 @@ impl LogWords {
         self.owner_names.push(name.to_owned());
         self.owner_numbers.insert(name.to_owned(), number);
         number
+    }
+}
+
+impl HeldReason {
+    /// Creates the reason of the hold in `event`: its `text`, or if that says nothing the message of the
+    /// run that was `lost` just before.
+    fn new(event: &JobEvent, text: &str, lost: Option<&LostRun>) -> HeldReason {
+        let says_nothing = matches!(text.trim(), "" | "Reason unspecified");
+        let is_just_before = |lost: &&LostRun| event.time_ms - lost.time_ms <= LOST_RUN_WITHIN_MS;
+        let lost = lost.filter(is_just_before).filter(|_| says_nothing);
+        HeldReason {
+            text_hash: event.text_hash,
+            reason: lost.map_or(text, |lost| &lost.message).to_owned(),
+            is_of_lost_run: lost.is_some(),
+        }
     }
 }

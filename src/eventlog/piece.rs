@@ -7,8 +7,8 @@ use super::anomaly::Anomaly;
 use super::blocks::RecordBlock;
 use super::event::{JobEvent, parse_event, parse_hold, parse_submit_host};
 use super::event_facts::EventFacts;
-use super::event_number::{AD_INFORMATION, EXECUTE, GENERIC, HELD, SUBMIT};
-use super::event_text::{EventText, EventTextKind, parse_name};
+use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
+use super::event_text::{EventText, EventTextKind, has_text, parse_text};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
 use super::reason_identity::read_hold_reason;
@@ -226,7 +226,7 @@ impl ParsedPiece {
         // The events are parsed first, in a loop that is as small as possible. The additional data
         // of a few records is read after that.
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier), events);
-        piece.add_names(&deferred.named);
+        piece.add_texts(&deferred.named);
         piece.add_hosts(&deferred.submits);
         piece.add_holds(&deferred.holds, earlier.wants_texts);
         piece.add_headers(&deferred.generic);
@@ -248,11 +248,11 @@ impl ParsedPiece {
         piece
     }
 
-    /// Adds the names in events 000 and 001.
-    fn add_names(&mut self, named: &[BeforeEvent<LogRecord<'_>>]) {
+    /// Adds the texts of events that [`has_text`] names.
+    fn add_texts(&mut self, named: &[BeforeEvent<LogRecord<'_>>]) {
         for BeforeEvent { index, item } in named {
             let (_, event) = &self.events[*index];
-            self.texts.extend(parse_name(item, event));
+            self.texts.extend(parse_text(item, event));
         }
     }
 
@@ -358,7 +358,7 @@ impl ParsedPiece {
                 }
                 number => {
                     events.push((header.stamp, parse_event(record)));
-                    if wants_texts && matches!(number, SUBMIT | EXECUTE) {
+                    if wants_texts && has_text(number) {
                         let item = *record;
                         deferred.named.push(BeforeEvent { index, item });
                     }

@@ -43,7 +43,7 @@ pub fn lost_run_messages(
 }
 
 /// Returns the message of an event that ends a run without ending the job.
-fn lost_run_message(record: &LogRecord<'_>) -> Option<String> {
+pub(super) fn lost_run_message(record: &LogRecord<'_>) -> Option<String> {
     let number = record.header.number;
     let (attribute, begin) = match number {
         EVICTED => ("Reason", "Reason: "),
