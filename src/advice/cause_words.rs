@@ -23,7 +23,7 @@ fn words_of(kind: ReasonKind, number: Option<Number>, name: &str) -> Option<Stri
             // Of a server that fails, the server is the cause, which has many files.
             let how = match number {
                 Some(Number::Http(status)) => format!("HTTP {status}"),
-                _ => outcome.words(),
+                _ => outcome.words().to_owned(),
             };
             format!("{}: {how}", server_of(name))
         }
@@ -171,7 +171,7 @@ mod tests {
                  writing to file /home/ada/out.dat: (errno 122) Disk quota exceeded",
                 (12, 122)
             ),
-            "/home/ada/out.dat: quota"
+            "/home/ada/out.dat: quota exceeded"
         );
         assert_eq!(cause_words("", (0, 0)), "");
     }
@@ -247,7 +247,10 @@ mod tests {
             )
         };
         let forbidden = cause_words(&reason("1f2e"), (13, 256));
-        assert_eq!(forbidden, "https://bucket.s3.example/in/ref.fa: denied");
+        assert_eq!(
+            forbidden,
+            "https://bucket.s3.example/in/ref.fa: permission denied"
+        );
         assert_eq!(cause_words(&reason("99ab"), (13, 256)), forbidden);
     }
 

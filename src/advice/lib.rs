@@ -88,7 +88,7 @@ pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
 pub use reason_list::{ListedReason, listed_reasons};
 pub use reason_rules::apply_reason_rules;
-pub use restart_loops::{RestartLoop, RunEnd, add_messages, restart_loops};
+pub use restart_loops::{RestartLoop, RunEnd, restart_loops};
 pub use thing_words::state_words;
 pub use tried_probes::add_probe_results;
 pub use unheld_job::UnheldJob;

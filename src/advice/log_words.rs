@@ -1,12 +1,14 @@
-//! Collects hold reasons, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
+//! Collects hold reasons, messages of lost runs, and names of owners, DAG nodes and sites from a log. They stay in memory while the log is read and are
 //! then printed; no event store contains them.
 
 use std::collections::{HashMap, VecDeque};
 
+use super::addresses::without_secrets;
 use super::job_advice::{JobAdvice, JobSite};
+use super::restart_loops::RestartLoop;
 use htcondor_eventlog::{
-    ABORTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent, RELEASED, REMOTE_ERROR,
-    SHADOW_EXCEPTION, SUBMIT, TERMINATED,
+    ABORTED, DISCONNECTED, EVICTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent,
+    RECONNECT_FAILED, RELEASED, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
 use htcondor_holdreasons::read_reason;
 use poolcast_base::escape::one_line;
@@ -31,14 +33,14 @@ pub struct LogWords {
     /// Names of DAG nodes that wait for their submissions, by cluster and proc.
     pending_nodes: HashMap<(i32, i32), SharedText>,
     nodes: HashMap<JobKey, SharedText>,
+    /// Messages that wait for the losses of their runs, by cluster and proc.
+    pending_losses: HashMap<(i32, i32), VecDeque<String>>,
+    /// The last loss of a run of each job that has a message.
+    losses: HashMap<JobKey, LostRun>,
     /// The sites of machines, by the hash of the machine.
     sites: HashMap<u32, JobSite>,
     /// The machine of each job's last run, if its site is known.
     machines: HashMap<JobKey, u32>,
-    /// Messages of lost runs that wait for their events, by cluster and proc.
-    pending_messages: HashMap<(i32, i32), VecDeque<String>>,
-    /// The message with which each job's last run was lost.
-    lost_runs: HashMap<JobKey, LostRun>,
     owner_names: Vec<String>,
     /// The index in `owner_names` of each name.
     owner_numbers: HashMap<String, u32>,
@@ -95,6 +97,7 @@ impl LogWords {
             self.add_event(ap, event);
         }
         self.pending.retain(|_, reason| !reason.is_used);
+        self.pending_losses.retain(|_, pending| !pending.is_empty());
     }
 
     fn add_text(&mut self, text: &EventText) {
@@ -107,13 +110,13 @@ impl LogWords {
                 };
                 self.pending.insert((cluster, proc, text_hash), reason);
             }
-            EventTextKind::LostRun => {
-                let messages = self.pending_messages.entry((cluster, proc)).or_default();
-                messages.push_back(text.text.clone());
-            }
             EventTextKind::DagNode => {
                 let node = one_line(&text.text).as_str().into();
                 self.pending_nodes.insert((cluster, proc), node);
+            }
+            EventTextKind::LostRun => {
+                let pending = self.pending_losses.entry((cluster, proc)).or_default();
+                pending.push_back(text.text.clone());
             }
             EventTextKind::Site { host, attribute } => {
                 let site = || JobSite {
@@ -135,7 +138,7 @@ impl LogWords {
                 if let Some(pending) = pending {
                     // Even a hold after the cutoff uses up its reason, which `add` then drops.
                     pending.is_used = true;
-                    let reason = HeldReason::new(event, &pending.reason, self.lost_runs.get(&job));
+                    let reason = HeldReason::new(event, &pending.reason, self.losses.get(&job));
                     if !is_later {
                         self.held.insert(job, reason);
                     }
@@ -146,21 +149,20 @@ impl LogWords {
                     self.nodes.insert(job, node);
                 }
             }
-            SHADOW_EXCEPTION | REMOTE_ERROR => {
-                let messages = self.pending_messages.get_mut(&(cluster, proc));
-                let message = messages.and_then(VecDeque::pop_front);
-                if let Some(message) = message.filter(|_| !is_later) {
-                    let time_ms = event.time_ms;
-                    self.lost_runs.insert(job, LostRun { time_ms, message });
-                }
-            }
             EXECUTE if !is_later => {
-                self.lost_runs.remove(&job);
                 let host = event.facts.execution_place(EXECUTE).host;
                 match self.sites.contains_key(&host) {
                     true => self.machines.insert(job, host),
                     false => self.machines.remove(&job),
                 };
+            }
+            EVICTED | SHADOW_EXCEPTION | REMOTE_ERROR | DISCONNECTED | RECONNECT_FAILED => {
+                let pending = self.pending_losses.get_mut(&(cluster, proc));
+                let message = pending.and_then(VecDeque::pop_front);
+                if let Some(message) = message.filter(|text| !is_later && !text.is_empty()) {
+                    let time_ms = event.time_ms;
+                    self.losses.insert(job, LostRun { time_ms, message });
+                }
             }
             RELEASED if !is_later => {
                 self.held.remove(&job);
@@ -169,7 +171,7 @@ impl LogWords {
                 self.held.remove(&job);
                 self.nodes.remove(&job);
                 self.machines.remove(&job);
-                self.lost_runs.remove(&job);
+                self.losses.remove(&job);
             }
             _ => {}
         }
@@ -194,6 +196,16 @@ impl LogWords {
             }
             let owner = self.owners.get(&(ap, one.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
+        }
+    }
+
+    /// Sets the message in each of `loops`, if one is known.
+    pub fn add_to_loops(&self, loops: &mut [RestartLoop]) {
+        for one in loops {
+            let ap = self.known_access_point(&one.ap);
+            let job = ap.map(|ap| (ap, one.cluster, one.jobs[0].proc));
+            let lost = job.and_then(|job| self.losses.get(&job));
+            one.message = lost.map(|lost| without_secrets(&one_line(&lost.message)));
         }
     }
 

@@ -1,19 +1,16 @@
 //! Finds jobs that start and are put back into the queue again and again: they are neither held nor
 //! ended, and each of their runs was lost.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::addresses::without_secrets;
 use super::command_names::program_at;
 use super::job_command::JobId;
 use htcondor_eventlog::{
     ABORTED, DISCONNECTED, EVICTED, EXECUTE, HELD, RECONNECT_FAILED, RECONNECTED, RELEASED,
-    REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED, is_read_once, lost_run_messages,
+    REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
-use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::SharedText;
 use poolcast_events::{EventStore, JobHistory, LogGap};
 
@@ -143,25 +140,6 @@ pub fn restart_loops(
     let mut loops: Vec<RestartLoop> = loops.into_values().collect();
     loops.sort_by_key(|one| std::cmp::Reverse(one.jobs.len()));
     loops
-}
-
-/// Adds to `loops` what the events in `logs` say about the last lost run of the first of their jobs. Logs that
-/// cannot be read say nothing.
-pub fn add_messages(loops: &mut [RestartLoop], logs: &[PathBuf]) {
-    let first = |one: &RestartLoop| (one.cluster, one.jobs[0].proc);
-    let jobs: BTreeSet<(i32, i32)> = loops.iter().map(first).collect();
-    for log in logs
-        .iter()
-        .filter(|log| !jobs.is_empty() && !is_read_once(log))
-    {
-        let messages = lost_run_messages(log, &jobs).unwrap_or_default();
-        for one in &mut *loops {
-            let message = messages.get(&first(one));
-            one.message = message
-                .map(|text| without_secrets(&one_line(text)))
-                .or(one.message.take());
-        }
-    }
 }
 
 impl RestartLoop {

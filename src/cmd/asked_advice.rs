@@ -1,7 +1,7 @@
 //! Computes the advice on all held jobs from a model, logs and a queue.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -12,13 +12,12 @@ use super::trained_run;
 use poolcast_advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop, add_memory_plans, add_messages, add_probe_results, advise, answers_of_log,
-    apply_reason_rules, check_selections, lower_broken_promises, out_of_date_caveat, read_answers,
-    record_answers, restart_loops,
+    RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log, apply_reason_rules,
+    check_selections, lower_broken_promises, out_of_date_caveat, read_answers, record_answers,
+    restart_loops,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::output;
-use poolcast_collect::find_generations;
 use poolcast_events::EventStore;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
@@ -147,7 +146,7 @@ impl ComputedAdvice {
         let loops = if has_jobs_of_others {
             Vec::new()
         } else {
-            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now, &sources.logs)
+            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now, &words)
         };
 
         Ok(ComputedAdvice {
@@ -227,7 +226,7 @@ fn loops_beside(
     store: &EventStore,
     asked_ms: i64,
     is_queue_of_now: bool,
-    logs: &[PathBuf],
+    words: &LogWords,
 ) -> Vec<RestartLoop> {
     // The queue may know of a hold that is not in the log.
     let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
@@ -235,15 +234,8 @@ fn loops_beside(
     if !loops.is_empty() && !is_queue_of_now {
         default_schedd().name_others_of_loops(&mut loops);
     }
-    add_loop_messages(&mut loops, logs);
+    words.add_to_loops(&mut loops);
     loops
-}
-
-/// Adds to `loops` what the named `logs` say about the ends of their runs.
-pub(super) fn add_loop_messages(loops: &mut [RestartLoop], logs: &[PathBuf]) {
-    if !loops.is_empty() {
-        add_messages(loops, &find_generations(logs).unwrap_or_default());
-    }
 }
 
 /// Judges the jobs that `store` shows as held, by what was `learned`, or else, and also if that is out of date,

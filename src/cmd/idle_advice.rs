@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, ask_slots, ask_unheld_jobs, read_unheld_jobs};
-use super::asked_advice::add_loop_messages;
 use super::default_schedd::default_schedd;
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
 use poolcast_advice::{
-    JobId, JobSelection, RestartLoop, UnfitRequest, UnheldJob, UnheldJobs, restart_loops,
+    JobId, JobSelection, LogWords, RestartLoop, UnfitRequest, UnheldJob, UnheldJobs, restart_loops,
     unfit_requests, unmatched_jobs,
 };
 use poolcast_base::error::hinted;
@@ -78,11 +77,12 @@ impl LoggedRuns {
         if sources.has_no_events() {
             return Ok(LoggedRuns::default());
         }
-        let store = sources.read_store(args.year, None, None)?.store;
+        let mut words = LogWords::default();
+        let store = sources.read_store(args.year, None, Some(&mut words))?.store;
         let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
         let end_ms = store.summary.end_ms;
         let mut loops = restart_loops(&store, end_ms, |job| queued.contains(&job));
-        add_loop_messages(&mut loops, &sources.logs);
+        words.add_to_loops(&mut loops);
         Ok(LoggedRuns {
             memory: unfit_requests(&store, jobs),
             loops,

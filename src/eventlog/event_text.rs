@@ -1,8 +1,10 @@
-//! Texts of events that events do not keep: reasons of holds, messages of lost runs, and names of DAG nodes
-//! and of sites.
+//! Texts of events that events do not keep: reasons of holds, messages of lost runs, and names of DAG nodes and of
+//! sites.
 
 use super::event::JobEvent;
-use super::event_number::{EXECUTE, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT};
+use super::event_number::{
+    DISCONNECTED, EVICTED, EXECUTE, RECONNECT_FAILED, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT,
+};
 use super::record::{LogRecord, RecordContent, body_lines};
 use super::run_messages::lost_run_message;
 use super::submission_names::quoted_value;
@@ -31,10 +33,10 @@ pub enum EventTextKind {
         /// Identifies the hold, as in [`JobEvent`].
         text_hash: u32,
     },
-    /// The message with which a run was lost, in event 007 or 021.
-    LostRun,
     /// The name of the job's node of a DAG, in event 000.
     DagNode,
+    /// The message with which a run was lost, in event 004, 007, 021, 022 or 024; empty if there is none.
+    LostRun,
     /// The site of a machine, in event 001.
     Site {
         /// The machine, as in [`super::ExecutionHost`].
@@ -44,21 +46,32 @@ pub enum EventTextKind {
     },
 }
 
-/// Returns true if [`parse_text`] may find a text in events of this number.
-pub(super) fn has_text(number: u16) -> bool {
-    matches!(number, SUBMIT | EXECUTE | SHADOW_EXCEPTION | REMOTE_ERROR)
+/// Returns true if events `number` may have a text that [`parse_text`] reads.
+pub(super) fn may_have_text(number: u16) -> bool {
+    matches!(number, SUBMIT | EXECUTE) || is_lost_run(number)
 }
 
-/// Parses the text in `event`, which `record` contains: the node of a submission, the site of a run, or the
-/// message of a lost run.
+/// Returns true if events `number` have the message of a lost run.
+fn is_lost_run(number: u16) -> bool {
+    matches!(
+        number,
+        EVICTED | SHADOW_EXCEPTION | REMOTE_ERROR | DISCONNECTED | RECONNECT_FAILED
+    )
+}
+
+/// Parses the text in `event`, which `record` contains: the name of the node of a submission, or of the site of a
+/// run, or the message of a lost run.
 pub(super) fn parse_text(record: &LogRecord<'_>, event: &JobEvent) -> Option<EventText> {
     let (kind, text) = match event.number {
         SUBMIT => (EventTextKind::DagNode, dag_node(record)?),
-        SHADOW_EXCEPTION | REMOTE_ERROR => (EventTextKind::LostRun, lost_run_message(record)?),
         EXECUTE => {
             let host = event.facts.execution_place(EXECUTE).host;
             let (attribute, site) = site(record).filter(|_| host != 0)?;
             (EventTextKind::Site { host, attribute }, site)
+        }
+        number if is_lost_run(number) => {
+            let message = lost_run_message(record).unwrap_or_default();
+            (EventTextKind::LostRun, message)
         }
         _ => return None,
     };
@@ -160,16 +173,6 @@ mod tests {
             let json = name(&format!("{{ {ids}, {notes} }}\n"));
             assert_eq!(json.expect("a node").text, "A");
         }
-    }
-
-    #[test]
-    fn lost_runs_have_a_message() {
-        let text = name(
-            "007 (1.0.0) 01/02 03:04:05 Shadow exception!\n\tError from slot1@e: no room\n...\n",
-        );
-        let text = text.expect("a message");
-        assert_eq!(text.kind, EventTextKind::LostRun);
-        assert_eq!(text.text, "Error from slot1@e: no room");
     }
 
     #[test]

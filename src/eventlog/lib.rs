@@ -77,7 +77,6 @@ pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason_identity::{NamedFile, file_origin, named_file};
 pub use record_cuts::last_record_start;
-pub use run_messages::lost_run_messages;
 pub use source::{is_read_once, open};
 pub use whole_records::whole_records_end;
 pub use write::{

@@ -8,7 +8,7 @@ use super::blocks::RecordBlock;
 use super::event::{JobEvent, parse_event, parse_hold, parse_submit_host};
 use super::event_facts::EventFacts;
 use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
-use super::event_text::{EventText, EventTextKind, has_text, parse_text};
+use super::event_text::{EventText, EventTextKind, may_have_text, parse_text};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
 use super::reason_identity::read_hold_reason;
@@ -98,8 +98,8 @@ pub(super) struct DeferredRecords<'a> {
     holds: Vec<BeforeEvent<LogRecord<'a>>>,
     /// Events 000 whose first line differs from the previous event 000.
     submits: Vec<BeforeEvent<LogRecord<'a>>>,
-    /// Events 000 and 001, if the texts of events are requested.
-    named: Vec<BeforeEvent<LogRecord<'a>>>,
+    /// Other events that may have texts, if these are requested.
+    with_texts: Vec<BeforeEvent<LogRecord<'a>>>,
 }
 
 /// An event 008, which may be the header of a global event log.
@@ -226,7 +226,7 @@ impl ParsedPiece {
         // The events are parsed first, in a loop that is as small as possible. The additional data
         // of a few records is read after that.
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier), events);
-        piece.add_texts(&deferred.named);
+        piece.add_texts(&deferred.with_texts);
         piece.add_hosts(&deferred.submits);
         piece.add_holds(&deferred.holds, earlier.wants_texts);
         piece.add_headers(&deferred.generic);
@@ -248,9 +248,9 @@ impl ParsedPiece {
         piece
     }
 
-    /// Adds the texts of events that [`has_text`] names.
-    fn add_texts(&mut self, named: &[BeforeEvent<LogRecord<'_>>]) {
-        for BeforeEvent { index, item } in named {
+    /// Adds the texts of other events than holds.
+    fn add_texts(&mut self, records: &[BeforeEvent<LogRecord<'_>>]) {
+        for BeforeEvent { index, item } in records {
             let (_, event) = &self.events[*index];
             self.texts.extend(parse_text(item, event));
         }
@@ -358,9 +358,9 @@ impl ParsedPiece {
                 }
                 number => {
                     events.push((header.stamp, parse_event(record)));
-                    if wants_texts && has_text(number) {
+                    if wants_texts && may_have_text(number) {
                         let item = *record;
-                        deferred.named.push(BeforeEvent { index, item });
+                        deferred.with_texts.push(BeforeEvent { index, item });
                     }
                     match number {
                         HELD => deferred.add_hold(index, record),

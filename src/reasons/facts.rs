@@ -261,16 +261,37 @@ impl Outcome {
         )
     }
 
-    /// Returns the name of the outcome in words, such as `timed out`.
-    pub fn words(self) -> String {
-        let mut words = String::new();
-        for letter in format!("{self:?}").chars() {
-            if letter.is_uppercase() && !words.is_empty() {
-                words.push(' ');
-            }
-            words.push(letter.to_ascii_lowercase());
+    /// Returns the outcome in the few words that programs use for it, such as `permission denied`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Outcome::Unknown => "unknown",
+            Outcome::Absent => "no such file",
+            Outcome::Denied => "permission denied",
+            Outcome::Exists => "it exists already",
+            Outcome::Expired => "expired",
+            Outcome::WrongKind => "not the right kind of file",
+            Outcome::Invalid => "not valid",
+            Outcome::Full => "no space left",
+            Outcome::Quota => "quota exceeded",
+            Outcome::ReadOnly => "read-only file system",
+            Outcome::MountLost => "file system does not work",
+            Outcome::TimedOut => "timed out",
+            Outcome::Disconnected => "connection failed",
+            Outcome::Unresolved => "unknown host",
+            Outcome::Busy => "busy",
+            Outcome::Unavailable => "server fails",
+            Outcome::Corrupt => "damaged data",
+            Outcome::BadCertificate => "bad certificate",
+            Outcome::WrongFormat => "wrong format",
+            Outcome::TooLarge => "too large",
+            Outcome::NoMemory => "no memory left",
+            Outcome::Exceeded => "limit exceeded",
+            Outcome::Wasted => "hardly used",
+            Outcome::Died => "ended without a message",
+            Outcome::Failed => "failed",
+            Outcome::Undefined => "no value",
+            Outcome::Intended => "on purpose",
         }
-        words
     }
 }
 
