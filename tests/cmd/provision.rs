@@ -261,7 +261,7 @@ fn cold_start_begins_with_an_empty_cluster() {
 const SHORT: &str = "provision: {workload_len: 1, warmup_len: 0, job_limit: 480, decision_interval: 120, interval: 2, num_probe: 3, draws: 5}";
 
 /// Directory with a trace, and samples of its first days. It is made once for all tests of a process.
-static SAMPLES: LazyLock<PathBuf> = LazyLock::new(|| {
+static SAMPLED: LazyLock<PathBuf> = LazyLock::new(|| {
     let dir = begin_directory("provision");
     link_jobs(&dir);
     fs_err::write(dir.join("short.yaml"), SHORT).expect("written");
@@ -278,7 +278,7 @@ pub(crate) fn place_with_samples() -> Place {
     let place = place_with_jobs();
     place.write("short.yaml", SHORT);
     for name in ["trace", "samples"] {
-        place.copy_all(&SAMPLES.join(name), name);
+        place.copy_all(&SAMPLED.join(name), name);
     }
     place
 }
@@ -295,11 +295,11 @@ const MODELS: [(&str, &str); 4] = [
 static TRAINED: LazyLock<&Path> = LazyLock::new(|| {
     for (name, options) in MODELS {
         call_in(
-            &SAMPLES,
+            &SAMPLED,
             &format!("-q provision train samples -o {name} {options}"),
         );
     }
-    &SAMPLES
+    &SAMPLED
 });
 
 /// Like [`place_with_samples`], with models that have learned from the samples.
