@@ -643,6 +643,7 @@ mod tests {
                 learned_from: LearnedFrom::ThisLog,
             },
             rule: None,
+            lacks_output: true,
             passed_since: false,
             has_origin_failed_since: false,
             is_taught: false,

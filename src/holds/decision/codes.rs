@@ -71,9 +71,9 @@ pub fn reason_names_file(code: i32) -> bool {
     matches!(code, 6..=10 | 13 | 14 | 22)
 }
 
-/// Returns true if the job has not written an output file that it should have.
-pub(super) fn is_missing_output(code: i32, subcode: i32) -> bool {
-    (code, subcode) == (12, 2)
+/// Returns true if what is stated is that the job has not written an output file that it should have.
+pub(super) fn states_missing_output(stated: ReasonKind) -> bool {
+    (stated.thing, stated.outcome) == (Thing::SandboxFile, Outcome::Absent)
 }
 
 /// Returns true if the reasons of holds with this code name the machine that could not use a file.

@@ -413,6 +413,7 @@ pub(super) mod tests {
                 learned_from: LearnedFrom::ThisLog,
             },
             rule: None,
+            lacks_output: false,
             reason: ReasonRecord {
                 outcomes: 3,
                 ..ReasonRecord::default()
@@ -542,10 +543,7 @@ pub(super) mod tests {
         };
         assert_eq!(firmness(repaired, None), FIRM, "nobody repairs a server so");
         let output = HeldEvidence {
-            rule_key: RuleKey {
-                code: (12, 2),
-                ..repaired.rule_key
-            },
+            lacks_output: true,
             ..repaired
         };
         let input = HeldEvidence {
@@ -1163,10 +1161,7 @@ pub(super) mod tests {
     #[test]
     fn output_that_is_missing_again_after_a_release_needs_a_repair_once_the_hold_is_old() {
         let old_after_failure = HeldEvidence {
-            rule_key: RuleKey {
-                code: (12, 2),
-                ..rule_key(NamedFault::Unknown)
-            },
+            lacks_output: true,
             failed_again: true,
             held_for_cause: 12,
             is_beyond_learned: true,
@@ -1182,7 +1177,7 @@ pub(super) mod tests {
             ..old_after_failure
         };
         let of_input = HeldEvidence {
-            rule_key: rule_key(NamedFault::Unknown),
+            lacks_output: false,
             ..old_after_failure
         };
         for unsure in [young, without_a_failure, of_input] {

@@ -9,7 +9,7 @@ use super::cause_evidence::{
     AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, hold_cause,
     probe_cause, probe_kind,
 };
-use super::codes::{HoldRule, hold_rule, is_missing_output, reason_names_file};
+use super::codes::{HoldRule, hold_rule, reason_names_file, states_missing_output};
 use crate::answers::{
     AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
     MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord,
@@ -45,6 +45,8 @@ pub struct HeldEvidence {
     pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
+    /// True if the job has not written an output file that it should have.
+    pub lacks_output: bool,
     /// The outcomes of holds for the same reason.
     pub reason: ReasonRecord,
     /// The state of the directory or server of its file when the hold began.
@@ -118,9 +120,8 @@ impl HeldEvidence {
     /// Returns true if the fault may be one of the job itself, by a rule or because the job has not written
     /// an output file, and all others that got past it may have been repaired one by one.
     pub fn may_need_repair(&self) -> bool {
-        let (code, subcode) = self.rule_key.code;
         let is_by_rule = self.rule.is_some_and(|rule| rule.expects_failure());
-        self.is_perhaps_repaired && (is_by_rule || is_missing_output(code, subcode))
+        self.is_perhaps_repaired && (is_by_rule || self.lacks_output)
     }
 
     /// Returns true if an input file did not arrive, and no job is known to have got this one since. Jobs that got
@@ -161,8 +162,7 @@ impl HeldEvidence {
     /// fault of this one stays, too: a machine did not start the installed program again, or an output file was
     /// missing again, and the hold has lasted for longer than faults that pass.
     pub fn stays_after_failed_release(&self) -> bool {
-        let (code, subcode) = self.rule_key.code;
-        let is_output = is_missing_output(code, subcode) && self.outlasts_passing_faults();
+        let is_output = self.lacks_output && self.outlasts_passing_faults();
         let is_machine = self.rule_key.named_fault == NamedFault::Machine;
         self.failed_again && (is_output || is_machine)
     }
@@ -356,6 +356,7 @@ impl EvidenceInputs<'_> {
             },
             odds,
             rule,
+            lacks_output: states_missing_output(hold.stated),
             reason,
             origin_state,
             passed_since: has_passed_since(history, hold, asked_ms),
