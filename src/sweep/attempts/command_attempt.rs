@@ -13,7 +13,7 @@ use super::command_line::{CommandPlace, command_line};
 use super::deadline::{AttemptDeadline, AttemptError};
 use super::python_text::{python_json, yaml_json};
 use super::report_reader::ReportReader;
-use super::trial_process::{TrialProcess, end_orphan};
+use super::trial_process::{self, TrialProcess};
 use crate::config::{CommandConfig, Config};
 use crate::plan::rounds;
 use crate::plan::{EarlierTrial, ReportedValues, TrialConfig, TrialRow};
@@ -56,9 +56,9 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// # Errors
 /// Fails if the directory of `queue` cannot be read.
 pub(crate) fn end_orphans(queue: &Queue) -> Result<()> {
-    for dir in queue.attempt_dirs()? {
-        end_orphan(&std::path::absolute(dir)?);
-    }
+    let dirs = queue.attempt_dirs()?.into_iter();
+    let dirs = dirs.map(std::path::absolute).collect::<Result<_, _>>()?;
+    trial_process::end_orphans(&dirs);
     Ok(())
 }
 
