@@ -211,7 +211,11 @@ impl ReportInputs {
     }
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
-        let trial = ReportedTrial::from_row(row, &self.parameter_names);
+        let mut trial = ReportedTrial::from_row(row, &self.parameter_names);
+        if self.is_anonymous && self.runs_program() {
+            trial.model = "program".to_owned();
+            trial.kind = trial.model.clone();
+        }
         self.trials.push(trial);
         if row.config.trial_source() == TrialSource::Logs {
             results.push(TrialResult::from(row));

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::docs;
+use crate::json_documents::{PrintedKeys, print_all};
 use crate::place::Place;
 use crate::sweep::{start, wait};
 
@@ -76,6 +77,24 @@ fn runs(pid: u32) -> bool {
     state.flatten().is_some_and(|state| !"ZX".contains(state))
 }
 
+/// The documents of a sweep of programs: one fails, and the other one has a value.
+pub(crate) fn program_documents() -> PrintedKeys {
+    let program = r#"
+if [ "$POOLCAST_TRIAL" = 1 ]; then echo last; exit 3; fi
+echo '{"val": {"loss": 1}}'
+"#;
+    let all_fail = place(SWEEP, "echo last; exit 3\n");
+    all_fail.run("sweep run sweep.yaml -o out");
+    let place = place(&SWEEP.replace("run_cap: 6", "run_cap: 2"), program);
+    place.stdout("sweep run sweep.yaml -o out");
+    let mut printed = print_all(
+        &place,
+        &["sweep status out --json", "sweep best out --json"],
+    );
+    printed.extend(print_all(&all_fail, &["sweep status out --json"]));
+    printed
+}
+
 #[test]
 fn nested_parameters_and_reports_become_results() {
     let place = place(SWEEP, TRAIN);
@@ -117,6 +136,9 @@ fn nested_parameters_and_reports_become_results() {
     let page = fs_err::read_to_string(place.path("out/report.html")).expect("read");
     assert!(page.contains("is the best of 6 trials, chosen by the val.loss"));
 
+    let anonymous = place.stdout("report out --anonymous --json");
+    assert!(!anonymous.contains("train.sh"), "{anonymous}");
+
     // The same command finds its work done.
     let again = place.run("sweep run sweep.yaml -o out");
     assert_eq!(
@@ -153,6 +175,7 @@ sleep 100000
 fn failed_programs_keep_their_last_lines() {
     let program = r#"
 if [ "$POOLCAST_TRIAL" = 1 ]; then
+    echo '{"val": {"loss": 0}}'
     for line in $(seq 60); do printf 'line %s \033[31m\n' "$line"; done
     exit 3
 fi
@@ -166,6 +189,10 @@ echo '{"val": {"loss": 1}}'
     assert_eq!(run.code, Some(0), "{}", run.stderr);
 
     let rows = rows(&place);
+    assert_eq!(
+        (&rows[0]["value"], &rows[0]["values"]),
+        (&Value::Null, &json!([0.0]))
+    );
     let tail = rows[0]["reported"]["log_tail"].as_array().expect("lines");
     assert_eq!((tail.len(), &tail[0]), (50, &json!("line 11 \\u{1b}[31m")));
     let errors: Vec<String> = rows
@@ -266,7 +293,7 @@ fn program_gets_its_values_in_files_and_variables() {
     let program = r#"
 cat "$POOLCAST_PARAMETERS"; echo
 cat "$WANDB_SWEEP_PARAM_PATH"
-echo "$WANDB_MODE $WANDB_PROJECT $WANDB_RUN_ID $POOLCAST_TRIAL"
+echo "$WANDB_MODE $WANDB_PROJECT $WANDB_NAME $POOLCAST_TRIAL"
 [ "$WANDB_DIR" = "$POOLCAST_TRIAL_DIR" ] && pwd -P
 echo '{"val": {"loss": 1}}'
 "#;

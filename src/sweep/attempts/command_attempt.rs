@@ -13,7 +13,7 @@ use super::command_line::{CommandPlace, command_line};
 use super::deadline::{AttemptDeadline, AttemptError};
 use super::python_text::{python_json, yaml_json};
 use super::report_reader::ReportReader;
-use super::trial_process::{TrialProcess, end_orphan};
+use super::trial_process::{self, TrialProcess};
 use crate::config::{CommandConfig, Config};
 use crate::plan::rounds;
 use crate::plan::{EarlierTrial, ReportedValues, TrialConfig, TrialRow};
@@ -56,9 +56,9 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// # Errors
 /// Fails if the directory of `queue` cannot be read.
 pub(crate) fn end_orphans(queue: &Queue) -> Result<()> {
-    for dir in queue.attempt_dirs()? {
-        end_orphan(&std::path::absolute(dir)?);
-    }
+    let dirs = queue.attempt_dirs()?.into_iter();
+    let dirs = dirs.map(std::path::absolute).collect::<Result<_, _>>()?;
+    trial_process::end_orphans(&dirs);
     Ok(())
 }
 
@@ -95,23 +95,29 @@ impl CommandAttempt<'_> {
         let [file, log] = [REPORT_FILE, OUTPUT_FILE].map(|name| self.file(name));
         let mut reader = ReportReader::new(metric, &file, &self.dir, &log);
         let mut reported = ReportedValues::default();
-        self.begin(row)?;
-        let end = self.run_program(&mut reader, &mut reported)?;
+        let key = self.begin(row)?;
+        let end = self.run_program(&key, &mut reader, &mut reported)?;
 
         let report = reader.report();
         reported.reports = report.reports;
         reported.last = report.last.clone();
         let outcome = self.outcome(&end, &reader, &mut reported);
-        row.set_report(report.value, report.values.clone(), reported);
+        // A program that failed is not compared by what it reported before.
+        let value = report.value.filter(|_| outcome.is_ok());
+        row.set_report(value, report.values.clone(), reported);
         outcome
     }
 
-    /// Makes the directory of the attempt.
-    fn begin(&self, row: &mut TrialRow) -> Result<()> {
+    /// Makes the directory of the attempt. Returns the digest of everything that determines the trial,
+    /// and stores it in `row`.
+    fn begin(&self, row: &mut TrialRow) -> Result<String> {
         fs_err::create_dir_all(&self.dir)?;
         self.config().write(&self.dir)?;
-        row.key = Some(manifest::key(&(self.command, self.config().seed))?);
-        Ok(())
+        // A folder that this machine does not see is not the fault of the trial.
+        fs_err::metadata(&self.command.directory)?;
+        let key = manifest::key(&(self.command, self.config().seed))?;
+        row.key = Some(key.clone());
+        Ok(key)
     }
 
     fn config(&self) -> &Config {
@@ -125,12 +131,13 @@ impl CommandAttempt<'_> {
     /// Runs the program, again after each checkpoint, until it ends.
     fn run_program(
         &self,
+        key: &str,
         reader: &mut ReportReader,
         reported: &mut ReportedValues,
     ) -> Result<ProgramEnd> {
         let values = self.command.values()?;
         let line = self.prepare(&values)?;
-        let variables = self.variables();
+        let variables = self.variables(key);
         loop {
             let directory = &self.command.directory;
             let log = self.file(OUTPUT_FILE);
@@ -168,7 +175,7 @@ impl CommandAttempt<'_> {
     }
 
     /// The environment variables of the program. A variable of W&B that the user has set stays.
-    fn variables(&self) -> Vec<(String, String)> {
+    fn variables(&self, key: &str) -> Vec<(String, String)> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let trial = self.attempt.entry.next_item().trial;
         let name = format!("trial-{trial:04}");
@@ -184,7 +191,8 @@ impl CommandAttempt<'_> {
                 shown(&self.file(WANDB_PARAMETERS_FILE)),
             ),
             ("WANDB_DIR".to_owned(), shown(&self.dir)),
-            ("WANDB_RUN_ID".to_owned(), name.clone()),
+            // Unique, so that the runs of several sweeps can be sent to one project.
+            ("WANDB_RUN_ID".to_owned(), format!("{name}-{key:.8}")),
         ];
         let wandb = &self.config().wandb;
         let defaults = [

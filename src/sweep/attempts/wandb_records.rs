@@ -245,6 +245,7 @@ impl RecordFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn chunk(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -327,5 +328,16 @@ mod tests {
             read_growing(&bytes[..damaged + 9], 1 << 20),
             [json!({"loss": 1})]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300), end in 0..4096usize) {
+            let mut file = vec![0; FILE_HEADER_BYTES as usize];
+            file.extend(chunk(2, &bytes));
+            file.extend(&bytes);
+            file.resize(file.len() + end, 0);
+            read_growing(&file, 97);
+        }
     }
 }

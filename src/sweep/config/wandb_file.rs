@@ -495,3 +495,82 @@ fn is_text_for_wandb(word: &str) -> bool {
         && word.parse::<f64>().is_ok();
     is_number && !(mantissa.contains('.') && exponent.starts_with(['-', '+']))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<WandbFile> {
+        read_wandb_file(text, Path::new("sweep.yaml"))
+    }
+
+    /// The values of the parameter `a` in a file with the search space `written`.
+    fn parameter(written: &str) -> Value {
+        let text = format!("{{program: p.py, method: grid, parameters: {{a: {written}}}}}");
+        let layer = json!(read(&text).expect("read").layer);
+        layer["command"]["parameters"]["a"].clone()
+    }
+
+    #[test]
+    fn scalars_are_those_of_yaml_1_1() {
+        let found =
+            parameter("{values: [yes, Off, 'no', \"on\", 400_000, 1e-4, '1_0', True, None, ~, y]}");
+        let wanted = json!([
+            true, false, "no", "on", 400_000, 1e-4, "1_0", true, "None", null, "y"
+        ]);
+        assert_eq!(found["values"], wanted);
+    }
+
+    #[test]
+    fn bounds_that_are_exponents_become_values() {
+        let found = parameter("{distribution: inv_log_uniform, min: 0, max: 1}");
+        let wanted =
+            json!({"distribution": "inv_log_uniform_values", "min": (-1f64).exp(), "max": 1.0});
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn texts_of_yaml_1_1_are_known() {
+        for text in ["1e-4", "1E5", "-3e2", "1.5e3", ".5e3"] {
+            assert!(is_text_for_wandb(text), "{text}");
+        }
+        for number in ["1.0e-4", "1.5E+3", "0.1", "3", "e5", "text-1e5", "1e", "x"] {
+            assert!(!is_text_for_wandb(number), "{number}");
+        }
+    }
+
+    #[test]
+    fn large_grids_are_cut() {
+        let values = (0..400)
+            .map(|value| value.to_string())
+            .collect::<Vec<_>>()
+            .join(",");
+        let parameters = format!(
+            "{{a: {{values: [{values}]}}, b: {{parameters: {{c: {{min: 1, max: 400}}}}}}}}"
+        );
+        let text = format!("{{program: p.py, method: grid, parameters: {parameters}}}");
+        let file = read(&text).expect("read");
+        assert_eq!(json!(file.layer)["wandb"]["sweep"]["run_cap"], 100_000);
+        assert!(
+            file.notes[0].contains("the first 100000 points"),
+            "{:?}",
+            file.notes
+        );
+    }
+
+    proptest! {
+        /// Any value of any key is read or rejected.
+        #[test]
+        fn nothing_panics(key in prop::sample::select(&USED[..]), value in "[-a-z0-9{}\\[\\]:, '\"$_.e]{0,40}") {
+            let keys: Vec<String> = ["program: p", "method: grid", "parameters: {a: {value: 1}}"]
+                .into_iter()
+                .filter(|line| !line.starts_with(key))
+                .map(str::to_owned)
+                .chain([format!("{key}: {value}")])
+                .collect();
+            let _ = read(&keys.join("\n"));
+        }
+    }
+}
