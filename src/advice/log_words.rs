@@ -10,11 +10,15 @@ use htcondor_eventlog::{
     ABORTED, DISCONNECTED, EVICTED, EXECUTE, EventBatch, EventText, EventTextKind, HELD, JobEvent,
     RECONNECT_FAILED, RELEASED, REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
+use htcondor_holdreasons::read_reason;
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::SharedText;
 
 /// A job: index of its access point in `access_points`, cluster and proc.
 type JobKey = (u32, i32, i32);
+
+/// Time before a hold within which the message of a lost run is its reason, if it has no other, ms.
+const LOST_RUN_WITHIN_MS: i64 = 10_000;
 
 /// The hold reasons of the held jobs, the nodes and places of all jobs that have not ended, and the owners of
 /// all clusters.
@@ -31,8 +35,8 @@ pub struct LogWords {
     nodes: HashMap<JobKey, SharedText>,
     /// Messages that wait for the losses of their runs, by cluster and proc.
     pending_losses: HashMap<(i32, i32), VecDeque<String>>,
-    /// The last message with which a run of each job was lost.
-    losses: HashMap<JobKey, String>,
+    /// The last loss of a run of each job that has a message.
+    losses: HashMap<JobKey, LostRun>,
     /// The sites of machines, by the hash of the machine.
     sites: HashMap<u32, JobSite>,
     /// The machine of each job's last run, if its site is known.
@@ -51,12 +55,21 @@ struct PendingReason {
     is_used: bool,
 }
 
+/// The end of a run that was lost.
+#[derive(Debug)]
+struct LostRun {
+    time_ms: i64,
+    message: String,
+}
+
 /// The reason of the hold that a job is in.
 #[derive(Debug)]
 struct HeldReason {
     /// Hash of the reason's text, which identifies the hold.
     text_hash: u32,
     reason: String,
+    /// True if the hold has no reason of its own.
+    is_of_lost_run: bool,
 }
 
 impl LogWords {
@@ -125,10 +138,7 @@ impl LogWords {
                 if let Some(pending) = pending {
                     // Even a hold after the cutoff uses up its reason, which `add` then drops.
                     pending.is_used = true;
-                    let reason = HeldReason {
-                        text_hash: event.text_hash,
-                        reason: pending.reason.clone(),
-                    };
+                    let reason = HeldReason::new(event, &pending.reason, self.losses.get(&job));
                     if !is_later {
                         self.held.insert(job, reason);
                     }
@@ -150,7 +160,8 @@ impl LogWords {
                 let pending = self.pending_losses.get_mut(&(cluster, proc));
                 let message = pending.and_then(VecDeque::pop_front);
                 if let Some(message) = message.filter(|text| !is_later && !text.is_empty()) {
-                    self.losses.insert(job, message);
+                    let time_ms = event.time_ms;
+                    self.losses.insert(job, LostRun { time_ms, message });
                 }
             }
             RELEASED if !is_later => {
@@ -179,6 +190,10 @@ impl LogWords {
             let held = self.held.get(&job);
             let held = held.filter(|held| held.text_hash == one.hold_text_hash);
             one.reason = held.map(|held| one_line(&held.reason).as_str().into());
+            if let Some(held) = held.filter(|held| held.is_of_lost_run) {
+                let codes = (one.hold_code, one.hold_subcode);
+                one.stated = read_reason(&held.reason, Some(codes)).kind;
+            }
             let owner = self.owners.get(&(ap, one.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
         }
@@ -189,8 +204,8 @@ impl LogWords {
         for one in loops {
             let ap = self.known_access_point(&one.ap);
             let job = ap.map(|ap| (ap, one.cluster, one.jobs[0].proc));
-            let message = job.and_then(|job| self.losses.get(&job));
-            one.message = message.map(|text| without_secrets(&one_line(text)));
+            let lost = job.and_then(|job| self.losses.get(&job));
+            one.message = lost.map(|lost| without_secrets(&one_line(&lost.message)));
         }
     }
 
@@ -214,5 +229,20 @@ impl LogWords {
         self.owner_names.push(name.to_owned());
         self.owner_numbers.insert(name.to_owned(), number);
         number
+    }
+}
+
+impl HeldReason {
+    /// Creates the reason of the hold in `event`: its `text`, or if that says nothing the message of the
+    /// run that was `lost` just before.
+    fn new(event: &JobEvent, text: &str, lost: Option<&LostRun>) -> HeldReason {
+        let says_nothing = matches!(text.trim(), "" | "Reason unspecified");
+        let is_just_before = |lost: &&LostRun| event.time_ms - lost.time_ms <= LOST_RUN_WITHIN_MS;
+        let lost = lost.filter(is_just_before).filter(|_| says_nothing);
+        HeldReason {
+            text_hash: event.text_hash,
+            reason: lost.map_or(text, |lost| &lost.message).to_owned(),
+            is_of_lost_run: lost.is_some(),
+        }
     }
 }

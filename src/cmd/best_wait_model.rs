@@ -12,8 +12,8 @@ use poolcast_provision::wait_model::WaitModel;
 use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{self as sweep, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
 
-/// The best trial of `sweep`, a sweep over wait samples.
-pub(super) fn best_wait_row(sweep: &SweepFolder) -> Result<TrialRow> {
+/// The best trial of `sweep`, a sweep over wait samples or of a program.
+pub(super) fn best_row(sweep: &SweepFolder) -> Result<TrialRow> {
     let mut outcomes = TrialOutcomes::read(sweep)?;
     let best = sweep::best_outcome(&sweep.config.wandb.sweep.metric, &outcomes);
     let best = best.with_context(|| choices::no_best_error(sweep))?;
@@ -35,5 +35,5 @@ pub(super) fn open_wait_model(dir: &Path) -> Result<WaitModel> {
             "name a sweep with `provision.samples`, or what `poolcast provision train` has written"
         )
     );
-    WaitModel::open(&sweep::trial_dir(dir, best_wait_row(&sweep)?.trial))
+    WaitModel::open(&sweep::trial_dir(dir, best_row(&sweep)?.trial))
 }

@@ -103,6 +103,8 @@ pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     let (of, but) = match sweep.config.trial_source() {
         TrialSource::WaitSamples => ("", " but for what does not count for its kind"),
         TrialSource::Logs | TrialSource::Tables => (" of the network", ""),
+        // Equal draws of a program are trials of their own.
+        TrialSource::Command => return Ok(()),
     };
     let mut equal_draws: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for repeat in trials.network_repeats() {

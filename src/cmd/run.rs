@@ -431,6 +431,7 @@ fn check_logs(config: &Config, place: &str) -> Result<()> {
         TrialSource::Logs => return Ok(()),
         TrialSource::Tables => "tables",
         TrialSource::WaitSamples => "samples of waits",
+        TrialSource::Command => "a program",
     };
     Err(hinted(
         format!("{place} names {named}, but `run` advises on the jobs of logs"),

@@ -24,7 +24,7 @@ use poolcast_holds::rehearsal::{
 };
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
-use poolcast_sweep::config::Config;
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
@@ -295,7 +295,10 @@ impl TrialProgress {
         let ended_networks = outcomes.all().iter().filter(is_network).count();
 
         let what = if answers_time.is_zero() {
-            "epochs of all trials".to_owned()
+            match sweep.config.trial_source() {
+                TrialSource::Command => "trials".to_owned(),
+                _ => "epochs of all trials".to_owned(),
+            }
         } else {
             let answers_ms = i64::try_from(answers_time.as_millis()).unwrap_or(i64::MAX);
             format!(
@@ -349,12 +352,14 @@ impl TrialProgress {
         let all = self.bar.length().unwrap_or(0);
         let ended = self.ended.load(Ordering::Relaxed);
 
-        format!(
-            "{ended} of {} have ended, {done} of {}{}",
-            output::counted(self.trials, "trial"),
-            output::counted(all as usize, "epoch"),
-            self.remaining_words(done, all)
-        )
+        let trials = output::counted(self.trials, "trial");
+        let epochs = if all == self.trials as u64 {
+            String::new()
+        } else {
+            format!(", {done} of {}", output::counted(all as usize, "epoch"))
+        };
+        let remaining = self.remaining_words(done, all);
+        format!("{ended} of {trials} have ended{epochs}{remaining}")
     }
 
     /// The forecast of the remaining time; empty until an epoch of this call is done.

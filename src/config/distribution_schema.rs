@@ -93,6 +93,11 @@ impl<'a> Keys<'a> {
 
     fn real_form(&self, name: &str, q: Option<Quantum>) -> Result<DistributionForm, String> {
         let exp = name.contains("log_");
+        if let Some(q) = &q
+            && self.written.contains_key("min")
+        {
+            self.check_multiples(q)?;
+        }
         let base = match name {
             "normal" | "log_normal" => self.normal_distribution()?,
             "beta" => self.beta_distribution()?,
@@ -204,6 +209,18 @@ impl<'a> Keys<'a> {
         } else {
             Err(format!("`q` must be above 0, got {size}"))
         }
+    }
+
+    /// Rejects bounds without a multiple of `q` between them: all draws would be outside of them.
+    fn check_multiples(&self, q: &Quantum) -> Result<(), String> {
+        let (min, max) = self.bounds()?;
+        if (max / q.size).floor() * q.size >= min {
+            return Ok(());
+        }
+        Err(format!(
+            "`q` is {}, and none of its multiples is between min and max, {min} and {max}",
+            q.size
+        ))
     }
 
     fn bounds(&self) -> Result<(f64, f64), String> {

@@ -37,7 +37,18 @@ pub fn merge<T: DeserializeOwned>(
     }
     reject_environment_secrets()?;
     // These variables control the program's behaviour and are not configuration keys.
-    let others = ["log", "pager", "owner_salt", "owner_salt_file", "file_mode"];
+    let others = [
+        "log",
+        "pager",
+        "owner_salt",
+        "owner_salt_file",
+        "file_mode",
+        // The program of a trial has these, and may run this program.
+        "trial",
+        "trial_dir",
+        "parameters",
+        "report",
+    ];
     figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
     for (key, value) in flags {
         figment = figment.merge(Serialized::default(key, value));

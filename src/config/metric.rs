@@ -24,13 +24,41 @@ pub enum PredictionTask {
 pub struct Metric {
     pub name: MetricName,
     pub goal: Goal,
+    /// The program's name of the metric, for [`MetricName::Reported`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<String>,
 }
 
 impl Metric {
+    /// The name of the values by which trials are compared.
+    pub fn title(&self) -> String {
+        match &self.reported {
+            Some(reported) => reported.clone(),
+            None => self.name.judged_name(),
+        }
+    }
+
+    /// The text of a value. The metric of a program may have any scale.
+    pub fn value_text(&self, value: f64) -> String {
+        let has_scale = value == 0.0 || (1e-3..1e6).contains(&value.abs());
+        if self.reported.is_none() || has_scale {
+            format!("{value:.4}")
+        } else {
+            format!("{value:.3e}")
+        }
+    }
+
     /// Rejects the metric at `key` if it does not apply to `task`. For a regression, also rejects a
     /// goal that would choose the worst trial.
     pub fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
         let name = self.name;
+        ensure!(
+            name != MetricName::Reported,
+            hinted(
+                format!("`{key}.name` is {name}, which only trials of a program have"),
+                "name the program in `program`, or choose another metric"
+            )
+        );
         ensure!(
             !name.is_wait_metric(),
             hinted(
@@ -154,6 +182,8 @@ pub enum MetricName {
     ValidationR2,
     HeldBackPinball,
     HeldBackCost,
+    /// The metric that a program reports, under a name of its own.
+    Reported,
 }
 
 impl MetricName {
@@ -187,7 +217,8 @@ impl MetricName {
             | MetricName::ValidationRmse
             | MetricName::ValidationR2
             | MetricName::HeldBackPinball
-            | MetricName::HeldBackCost => None,
+            | MetricName::HeldBackCost
+            | MetricName::Reported => None,
         }
     }
 
@@ -195,9 +226,10 @@ impl MetricName {
     /// for the metrics of wait models.
     pub(super) fn task(self) -> Option<PredictionTask> {
         match self {
-            MetricName::ValidationLoss | MetricName::HeldBackPinball | MetricName::HeldBackCost => {
-                None
-            }
+            MetricName::ValidationLoss
+            | MetricName::HeldBackPinball
+            | MetricName::HeldBackCost
+            | MetricName::Reported => None,
             MetricName::ValidationRocAuc
             | MetricName::ValidationAveragePrecision
             | MetricName::ValidationFMeasure

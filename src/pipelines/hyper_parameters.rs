@@ -128,9 +128,16 @@ fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> an
         ..
     } = parameter;
     let default = default.unwrap_or("null");
+    let each = match value {
+        Value::Array(_) => format!("; to try each, write `{name}: {{values: {value}}}`"),
+        _ => String::new(),
+    };
     hinted(
         format!("`{name}` of pipeline `{pipeline}` cannot be {value}"),
-        format!("expected {}; the default is {default}", range.describe()),
+        format!(
+            "expected {}; the default is {default}{each}",
+            range.describe()
+        ),
     )
     .into()
 }

@@ -42,9 +42,11 @@ impl SlurmNumber {
         }
     }
 
-    /// Returns the number if it is above 0, for fields in which 0 means missing.
+    /// Returns the number if it is above 0, for fields in which 0 means missing, as do the largest
+    /// 32-bit numbers.
     pub fn positive(&self) -> Option<i64> {
-        self.known().filter(|number| *number > 0)
+        let is_stated = |number: &i64| *number > 0 && *number < i64::from(u32::MAX - 1);
+        self.known().filter(is_stated)
     }
 
     /// Returns a limit in minutes. `None` means no limit, for which Slurm also writes the largest

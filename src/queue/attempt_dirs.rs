@@ -40,6 +40,12 @@ impl Queue {
             .collect())
     }
 
+    /// The directories of all attempts whose files still exist.
+    pub fn attempt_dirs(&self) -> Result<Vec<PathBuf>> {
+        let names = self.attempt_names()?;
+        Ok(names.map(|name| self.path("running").join(name)).collect())
+    }
+
     /// The trials that a worker has begun and whose files still exist.
     pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
         let mut trials = BTreeSet::new();

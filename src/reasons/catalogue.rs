@@ -58,6 +58,27 @@ type Row = (
 /// Code, subcode, reason, and what is read: the thing, the outcome, what to do, and words of the explanation.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
+    // Limits that no request changes.
+    (21, 0, "EF Memory of 6G as per the rules of the experiment exceeded", Thing::Memory, Outcome::TooLarge, Some(Fix), "the same for all jobs"),
+    (26, 0, "memory usage is more than 38 GB on this worker node", Thing::Memory, Outcome::TooLarge, Some(Fix), "38912 MB"),
+    (3, 0, "The job attribute PeriodicHold expression 'MemoryUsage > 4000' evaluated to TRUE", Thing::Memory, Outcome::TooLarge, Some(Fix), "own rule"),
+    (3, 0, "The job attribute PeriodicHold expression 'MemoryUsage > 2 * RequestMemory' evaluated to TRUE", Thing::Memory, Outcome::Exceeded, Some(Fix), "RequestMemory"),
+    (26, 0, "EF Disk of 70G as per the rules of the site exceeded", Thing::Disk, Outcome::TooLarge, Some(Fix), "71680 MB"),
+    (3, 0, "held by the submit file: disk usage above 20 GB", Thing::Disk, Outcome::TooLarge, Some(Fix), "own rule"),
+    // Words that say less, or something else, than they seem to.
+    (12, 256, "EF FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/curl_plugin. Error: The requested URL returned error: 403 Forbidden using http_proxy=http://squid.lab.example:3128 (http://files.lab.example/anna/in.dat)", Thing::Object, Outcome::Denied, Some(Fix), "http://files.lab.example/anna/in.dat"),
+    (3, 34, "Exit code (137) > 128, treated as if the job were over its memory limit", Thing::Memory, Outcome::Exceeded, Some(Fix), "exit code 137"),
+    (5, 0, "Cannot expand $$ expression (CUDADriver).", Thing::Request, Outcome::Undefined, Some(Fix), "attribute CUDADriver"),
+    (2, 0, "CREAM error: BLAH error: submission command failed (exit code = 1) (stdout:) (stderr:qsub: Unauthorized Request  MSG=group ACL is not satisfied: user anna@ce.lab.example, queue short-) N/A (jobId = CREAM12)", Thing::RemoteRequest, Outcome::Denied, Some(Fix), "queue short"),
+    (35, 0, "EF ", Thing::Image, Outcome::Unknown, Some(TryOne), "does not say"),
+    (35, 0, "EF Cannot start container: invalid image name: registry.lab.example/anna/tool:v1", Thing::Image, Outcome::Invalid, Some(Fix), "registry.lab.example/anna/tool:v1"),
+    (2, 75, "Globus error 75: the cache file could not be opened in order to relocate the user proxy", Thing::RemoteSystem, Outcome::Unknown, Some(TryOne), "cache file"),
+    (6, 2, "File '/shared/conda/bin/condor_dagman' is missing or not executable", Thing::Program, Outcome::Absent, Some(Fix), "correct its path"),
+    (6, 13, "File '/shared/conda/bin/condor_dagman' is missing or not executable", Thing::Program, Outcome::Denied, Some(Fix), "chmod +x"),
+    (3, 0, "generator hangs: cpu>3600s", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "program failed"),
+    // Windows.
+    (0, 0, "EF Failed to initialize user_priv as \"(null)\\anna\".  Make sure this account's password is securely stored with condor_store_cred.", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
+    (6, 8, "EF Failed to execute 'C:\\condor\\execute\\dir_1\\scratch\\run.py': Bad exe type. err=193 (errno=8: 'Exec format error')", Thing::Program, Outcome::WrongFormat, Some(Fix), "python.exe"),
     (3, 7, "too slow", Thing::Unknown, Outcome::Unknown, Some(Fix), "policy"),
     // Transfers by HTCondor, in the new form and in the old one.
     (13, 2, "IN@AP 2 total failures: first failure: reading from file /data/lin/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "/data/lin/deck.in"),
@@ -160,9 +181,9 @@ const ROWS: &[Row] = &[
     (11, 0, "Download acknowledgment missing attribute: Result", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "another run"),
     (20, 0, "Job missed deferred execution time", Thing::Schedule, Outcome::Invalid, Some(Fix), "deferral"),
     // Limits, requests, devices, people and accounts, in the words of sites.
-    (26, 0, "resident memory of 9.5 GB is above the 8 GB that this queue allows", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 8192 MB, use 9728 MB"),
+    (26, 0, "resident memory of 9.5 GB is above the 8 GB that this queue allows", Thing::Memory, Outcome::TooLarge, Some(Fix), "limit 8192 MB, use 9728 MB"),
     (26, 0, "memory use 6291456 > 4194304", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 4096 MB"),
-    (26, 0, "scratch disk larger than 20 GB", Thing::Disk, Outcome::Exceeded, Some(Fix), "limit 20480 MB"),
+    (26, 0, "scratch disk larger than 20 GB", Thing::Disk, Outcome::TooLarge, Some(Fix), "limit 20480 MB"),
     (26, 0, "running 50 h, wall time over the 48-hour maximum", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 48 h, use 50 h"),
     (26, 0, "restarted more than 12 times", Thing::Starts, Outcome::Exceeded, Some(Fix), "12 times"),
     (26, 0, "the requested 900 GB of memory cannot be met by any machine", Thing::Request, Outcome::Absent, Some(Fix), "900 GB"),

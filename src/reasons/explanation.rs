@@ -28,7 +28,7 @@ pub fn explain(facts: &ReasonFacts) -> Explanation {
     let rule = rule_for(facts.kind);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
-    let mend = rule.map(|rule| filled(rule.mend));
+    let mend = rule.map(|rule| windows_mend(facts).unwrap_or_else(|| filled(rule.mend)));
     let fault = rule.map(|rule| rule.fault);
     Explanation {
         meaning: meaning(facts) + &unsaid_names(facts, fault, mend.as_deref().unwrap_or_default()),
@@ -38,6 +38,19 @@ pub fn explain(facts: &ReasonFacts) -> Explanation {
         attributes: rule.map_or_else(Vec::new, |rule| attributes_for(rule, facts)),
         look: rule.and_then(look),
     }
+}
+
+/// Returns the repair of a program that is none for Windows, where a first line names no interpreter.
+fn windows_mend(facts: &ReasonFacts) -> Option<String> {
+    let is_windows = facts
+        .name
+        .as_deref()
+        .is_some_and(|name| name.contains(":\\"));
+    let is_script =
+        facts.kind.thing == Thing::Program && facts.kind.outcome == Outcome::WrongFormat;
+    (is_windows && is_script).then(|| {
+        "it is no program for Windows: name the interpreter, such as python.exe, as the executable and the script as its argument".to_owned()
+    })
 }
 
 /// Returns, in brackets, the name and the machine at fault that neither the meaning nor `mend` has.
@@ -209,6 +222,9 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
         Thing::Request if facts.kind.outcome == Outcome::Invalid => {
             "the site does not take the job as it is set"
+        }
+        Thing::Request if facts.kind.outcome == Outcome::Undefined => {
+            "an expression of the submission has no value on the machine"
         }
         Thing::Request => "no machine meets what the job requests",
         Thing::Device if facts.kind.outcome == Outcome::NoMemory => {

@@ -49,6 +49,9 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         (_, true) => (Thing::Expression, Outcome::Undefined),
         _ if !is_true => (Thing::Expression, Outcome::Unknown),
         ([Thing::ProgramEnd], _) => (Thing::ProgramEnd, Outcome::Failed),
+        ([only @ (Thing::Memory | Thing::Disk)], _) if is_over_a_number(expression) => {
+            (*only, Outcome::TooLarge)
+        }
         ([only], _) => (*only, Outcome::Exceeded),
         _ => (Thing::Expression, Outcome::Exceeded),
     };
@@ -57,6 +60,17 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             .said_by(speaker)
             .named(Some(expression).filter(|text| !text.is_empty())),
     )
+}
+
+/// Returns true if `expression` compares with numbers alone: no request changes these.
+fn is_over_a_number(expression: &str) -> bool {
+    let mut compared = expression.split('>').skip(1).map(|after| {
+        let after = after.trim_start_matches(['=', ' ', '(']);
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, rest) = after.split_at(end.unwrap_or(after.len()));
+        !number.is_empty() && !rest.trim_start().starts_with('*')
+    });
+    compared.next() == Some(true) && compared.all(|is_number| is_number)
 }
 
 /// Returns what the attributes in `expression` measure. A job that ran for a while is in many policies,
@@ -148,6 +162,11 @@ pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     };
     let outcome = if is_wasted {
         Outcome::Wasted
+    } else if matches!(thing, Thing::Memory | Thing::Disk)
+        && limit.is_some()
+        && is_limit_fixed(input)
+    {
+        Outcome::TooLarge
     } else {
         Outcome::Exceeded
     };
@@ -157,6 +176,26 @@ pub(super) fn read_limit(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         used,
         ..ReasonFacts::of(thing, Operation::Use, outcome).numbered(number)
     })
+}
+
+/// Words of a limit that follows from the request of a job.
+#[rustfmt::skip]
+const REQUEST_LIMIT_WORDS: &[&str] = &[
+    "request", "cgroup", "docker", "container", "oom", "out of memory", "out-of-memory", "allocated", "memory limit",
+];
+
+/// Words of a limit that is the same for all jobs.
+#[rustfmt::skip]
+const FIXED_LIMIT_WORDS: &[&str] = &[
+    "rules", "policy", "hard limit", "site limit", "maximum", "max ", "per job", "per core", "allowed",
+    "greater than", "more than", "larger than", "higher than", "above",
+];
+
+/// Returns true if the limit does not follow from the request of the job, so that a larger one does not help.
+fn is_limit_fixed(input: &ReasonInput<'_>) -> bool {
+    let scan = &input.scan;
+    let is_of_request = input.code == Some(34) || matches!(input.subcode, Some(101..=104));
+    !is_of_request && !scan.has_any(REQUEST_LIMIT_WORDS) && scan.has_any(FIXED_LIMIT_WORDS)
 }
 
 /// Words of a request for resources, and not of their use.
@@ -181,6 +220,14 @@ pub(super) fn read_request(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let is_use = scan.has_any(&["usage", "used ", "out of memory"]);
     let facts = ReasonFacts::of(Thing::Request, Operation::Start, Outcome::Absent);
     (is_request && !is_use).then(|| facts.on(Side::ExecutionPoint))
+}
+
+/// Reads that the machine lacks an attribute that the job's submission names by `$$(NAME)`.
+pub(super) fn read_expansion(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let name = input.scan.after("cannot expand $$ expression (")?;
+    let name = name.split([')', ':']).next();
+    let facts = ReasonFacts::of(Thing::Request, Operation::Evaluate, Outcome::Undefined);
+    Some(facts.on(Side::ExecutionPoint).named(name))
 }
 
 /// Words with which a site asks for another request.
@@ -260,6 +307,27 @@ const REFUSAL_WORDS: &[&str] = &[
     "suspended", "disabled", "not authorized", "not allowed", "locked", "expired",
 ];
 
+/// Words of an account of Windows whose password HTCondor does not have.
+const PASSWORD_WORDS: &[&str] = &[
+    "user_priv",
+    "condor_store_cred",
+    "valid credential for user",
+    "password is securely stored",
+];
+
+/// Reads that HTCondor does not have the password of an account of Windows.
+pub(super) fn read_password(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    if !scan.has_any(PASSWORD_WORDS) {
+        return None;
+    }
+    let account = scan
+        .name_after("user_priv as ")
+        .or_else(|| scan.name_after("for user "));
+    let facts = ReasonFacts::of(Thing::Account, Operation::Authenticate, Outcome::Absent);
+    Some(facts.named(account))
+}
+
 /// Reads that an account may not run jobs.
 pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
@@ -285,7 +353,16 @@ const STANDSTILL_WORDS: &[&str] = &[
 /// Reads, in the words of a policy, that the program makes no progress.
 pub(super) fn read_standstill(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let stands = is_policy(input) && input.scan.has_word(STANDSTILL_WORDS);
-    stands.then(|| ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, Outcome::TimedOut))
+    // A program that computes for too long does so on any machine.
+    let computes = input
+        .scan
+        .has_any(&["cpu>", "cpu >", "infinite loop", "endless"]);
+    let outcome = if computes {
+        Outcome::Failed
+    } else {
+        Outcome::TimedOut
+    };
+    stands.then(|| ReasonFacts::of(Thing::ProgramEnd, Operation::Execute, outcome))
 }
 
 /// Words of the end of a program.

@@ -7,8 +7,8 @@ use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
 use super::policies::{
-    read_account, read_demand, read_device, read_expression, read_limit, read_people,
-    read_program_end, read_promise, read_request, read_standstill,
+    read_account, read_demand, read_device, read_expansion, read_expression, read_limit,
+    read_password, read_people, read_program_end, read_promise, read_request, read_standstill,
 };
 use super::remote::read_remote_system;
 use super::scan::{
@@ -30,9 +30,11 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_standard_stream,
     read_directory,
     read_container,
+    read_password,
     read_credential,
     read_schedule,
     read_remote_system,
+    read_expansion,
     read_request,
     read_device,
     read_promise,
@@ -49,7 +51,9 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
 /// Takes time in proportion to the text.
 pub fn read_reason(reason: &str, codes: Option<(i32, i32)>) -> ReasonFacts {
     let text = clean(reason);
-    let head = read_head(&text);
+    // What an operation was for has not failed itself.
+    let text = text.split(" order to ").next().unwrap_or_default();
+    let head = read_head(text);
     let input = ReasonInput {
         scan: Scan::new(head.rest),
         head,
@@ -162,7 +166,7 @@ fn read_sizes_at_submission(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 /// Reads that the program could not be started.
 fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
-    if let Some(facts) = read_program_file(scan) {
+    if let Some(facts) = read_program_file(input) {
         return Some(facts);
     }
     let program = scan.name_after("failed to execute ")?;
@@ -199,7 +203,8 @@ fn read_program_start(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 /// Reads a program that the access point itself cannot find.
-fn read_program_file(scan: &Scan<'_>) -> Option<ReasonFacts> {
+fn read_program_file(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
     if !scan.has_any(&[
         "missing or not executable",
         "is not executable",
@@ -208,7 +213,14 @@ fn read_program_file(scan: &Scan<'_>) -> Option<ReasonFacts> {
         return None;
     }
     let name = scan.name_after("file ");
-    let facts = ReasonFacts::of(Thing::Program, Operation::Execute, Outcome::Denied);
+    // Where the words leave it open, the subcode may have the error.
+    let is_open = scan.has("missing or") && input.subcode.is_some_and(|subcode| subcode > 0);
+    let outcome = if is_open {
+        Outcome::Unknown
+    } else {
+        Outcome::Denied
+    };
+    let facts = ReasonFacts::of(Thing::Program, Operation::Execute, outcome);
     Some(
         facts
             .on(Side::AccessPoint)
@@ -330,8 +342,14 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             Outcome::Absent | Outcome::Denied | Outcome::WrongFormat
         )
     });
+    if scan.has("invalid image name") {
+        outcome = Outcome::Invalid;
+    }
     let (thing, operation) = match (program, pulled) {
         (Some(_), _) => (Thing::Program, Operation::Start),
+        _ if outcome == Outcome::Invalid && scan.has("image name") => {
+            (Thing::Image, Operation::Start)
+        }
         _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
         (_, Some(_)) => (Thing::Image, Operation::Pull),
         _ if outcome.passes() && words.has("docker") => {
@@ -343,7 +361,8 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         outcome = Outcome::Busy;
     }
     let image = || {
-        scan.after("image ")
+        scan.after("image name: ")
+            .or_else(|| scan.after("image "))
             .and_then(leading_word)
             .or_else(|| scan.name_after("open image "))
     };
@@ -410,7 +429,10 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "authenticate",
     ]);
     let is_certificate_of_server = scan.has_any(&["ssl certificate", "x509:"]);
-    if !is_about || is_certificate_of_server {
+    // The errors of GRAM have numbers, and only these two are about credentials.
+    let is_other_error = (scan.after("globus error "))
+        .is_some_and(|rest| !["7:", "131:"].iter().any(|own| rest.starts_with(own)));
+    if !is_about || is_certificate_of_server || is_other_error {
         return None;
     }
     let (outcome, number) = match read_outcome(scan) {

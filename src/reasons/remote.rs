@@ -29,7 +29,7 @@ const SURE_WORDS: &[&str] = &[
 const REQUEST_WORDS: &[&str] = &[
     "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
     "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
-    "node configuration", "more processors requested", "invalid feature", "invalid constraint",
+    "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
     "vmgahp_err_jobclassad",
 ];
 
@@ -45,8 +45,10 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
     // The batch system's own words are in `(stderr:...)`.
     let words = scan
         .after_last("stderr:")
-        .filter(|rest| rest.len() > 2)
+        .filter(|rest| rest.trim_start_matches([')', '-', ' ']).len() > 2)
+        .filter(|rest| !rest.trim_start().starts_with(')'))
         .unwrap_or(scan.text);
+    let words = words.split(") N/A (jobId").next().unwrap_or_default();
     let own = Scan::new(words);
     let message = words.trim_end_matches([')', '-', ' ']).to_owned();
     if let Some(stage) = read_stage(scan) {

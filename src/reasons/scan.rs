@@ -107,7 +107,14 @@ pub(super) fn leading_number(text: &str) -> Option<i64> {
 
 /// Returns the address of a URL in `text`; `None` if there is none.
 pub(super) fn first_url(text: &str) -> Option<&str> {
-    let at = text.find("://")?;
+    // A proxy is named beside the address that was asked for.
+    let proxies = ["http_proxy=http://", "https_proxy=http://"];
+    let is_of_proxy = |at: usize| {
+        let until = &text[..at + "://".len()];
+        proxies.iter().any(|proxy| until.ends_with(proxy))
+    };
+    let mut places = text.match_indices("://").map(|(at, _)| at);
+    let at = places.find(|at| !is_of_proxy(*at))?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let begin = text[..at].rfind(|c| !is_scheme(c)).map_or(0, |last| {
         last + text[last..].chars().next().map_or(1, char::len_utf8)

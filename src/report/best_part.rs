@@ -16,7 +16,7 @@ use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SplitChoice};
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     let mut blocks = Vec::new();
     blocks.extend(choice_sentence(inputs).map(ReportBlock::paragraph));
-    blocks.extend(wait_model_blocks(inputs));
+    blocks.extend(ranked_blocks(inputs));
     match &inputs.evaluation {
         Some(evaluation) => blocks.extend(evaluation_blocks(evaluation)),
         None if inputs.config.trial_source() != TrialSource::Logs => {}
@@ -36,7 +36,11 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     }
     ReportPart {
         id: "best",
-        title: "The best model",
+        title: if inputs.runs_program() {
+            "The best trial"
+        } else {
+            "The best model"
+        },
         blocks,
     }
 }
@@ -87,10 +91,10 @@ fn judged_sentence(inputs: &ReportInputs) -> String {
     sentence
 }
 
-/// Says which trial over samples of waits is the best, and how to validate it; empty for other
-/// sweeps.
-fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
-    let best = inputs.best_of_waits;
+/// Says which trial over samples of waits, or of a program, is the best, and how to validate the
+/// former; empty for other sweeps.
+fn ranked_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
+    let best = inputs.best_ranked;
     let mut trials = inputs.trials.iter();
     let Some(best) = trials.find(|trial| Some(trial.trial) == best) else {
         return Vec::new();
@@ -100,8 +104,14 @@ fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
         best.trial,
         best.model,
         output::counted(inputs.trials.len(), "trial"),
-        words::metric_title(inputs.metric().name),
+        words::metric_title(inputs.metric()),
     );
+    if inputs.runs_program() {
+        let value = best
+            .value
+            .map_or(String::new(), |value| format!(": {value:.4}"));
+        return vec![ReportBlock::paragraph(format!("{sentence}{value}."))];
+    }
     if let Some(value) = best.value {
         sentence.push_str(&format!(": {value:.3} hours"));
     }

@@ -62,8 +62,8 @@ pub struct ReportInputs {
     pub(super) failed_nodes: BTreeMap<String, String>,
     /// The best trial that learned from a log's samples.
     pub(super) best: Option<BestModel>,
-    /// Number of the best trial that learned from samples of waits, counted from 1.
-    pub(super) best_of_waits: Option<usize>,
+    /// Number of the best trial over samples of waits, or of a program, counted from 1.
+    pub(super) best_ranked: Option<usize>,
     /// The choices among pipelines, one per split.
     pub(super) choices: Vec<SplitChoice>,
     /// Directory of the best run.
@@ -95,7 +95,7 @@ impl ReportInputs {
             is_dag_over: false,
             failed_nodes: BTreeMap::new(),
             best: None,
-            best_of_waits: None,
+            best_ranked: None,
             choices: Vec::new(),
             run: None,
             evaluation: None,
@@ -132,7 +132,7 @@ impl ReportInputs {
             is_dag_over: false,
             failed_nodes: BTreeMap::new(),
             best: None,
-            best_of_waits: None,
+            best_ranked: None,
             choices: Vec::new(),
             run: None,
             evaluation: None,
@@ -182,9 +182,9 @@ impl ReportInputs {
             let folder = SweepFolder::open(&self.dir)?;
             self.planned = folder.plan.trials;
             let mut outcomes = TrialOutcomes::read(&folder)?;
-            if self.is_over_waits() {
+            if self.is_over_waits() || self.runs_program() {
                 let best = sweep::best_outcome(self.metric(), &outcomes);
-                self.best_of_waits = best.map(|best| best.trial);
+                self.best_ranked = best.map(|best| best.trial);
             }
             for at in 0..outcomes.all().len() {
                 self.add_row(&outcomes.row(at)?, &mut results);
@@ -211,7 +211,11 @@ impl ReportInputs {
     }
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
-        let trial = ReportedTrial::from_row(row, &self.parameter_names);
+        let mut trial = ReportedTrial::from_row(row, &self.parameter_names);
+        if self.is_anonymous && self.runs_program() {
+            trial.model = "program".to_owned();
+            trial.kind = trial.model.clone();
+        }
         self.trials.push(trial);
         if row.config.trial_source() == TrialSource::Logs {
             results.push(TrialResult::from(row));
@@ -230,7 +234,7 @@ impl ReportInputs {
             return None;
         }
         let best = self.best.as_ref().map(|best| best.trial);
-        match best.or(self.best_of_waits) {
+        match best.or(self.best_ranked) {
             Some(trial) => Some(sweep::trial_dir(&self.dir, trial)),
             None => self.run.clone(),
         }
@@ -289,11 +293,11 @@ impl ReportInputs {
 
     /// The display name of the values by which trials are compared.
     pub(super) fn value_title(&self) -> String {
-        let title = words::metric_title(self.metric().name);
+        let title = words::metric_title(self.metric());
         if self.has_epochs() {
             format!("judged {title}")
         } else {
-            title.to_owned()
+            title
         }
     }
 
@@ -307,11 +311,16 @@ impl ReportInputs {
         self.config.trial_source() == TrialSource::WaitSamples
     }
 
+    /// Returns true if the trials run a program of the user.
+    pub(super) fn runs_program(&self) -> bool {
+        self.config.trial_source() == TrialSource::Command
+    }
+
     /// The best trial, counted from 1; for tables, the best trial of the first split.
     pub(super) fn best_trial(&self) -> Option<usize> {
         let of_logs = self.best.as_ref().map(|best| best.trial);
         of_logs
-            .or(self.best_of_waits)
+            .or(self.best_ranked)
             .or_else(|| Some(self.choices.first()?.trial))
     }
 

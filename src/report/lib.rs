@@ -29,6 +29,8 @@ mod words;
 
 use anyhow::Result;
 
+use document::ReportPart;
+
 pub use document::{Report, SCHEMA_VERSION};
 pub use held_jobs::HeldJobs;
 pub use inputs::{ReportInputs, ReportedKind, kind_of};
@@ -42,6 +44,25 @@ pub const REPORT_FILE: &str = "report.html";
 /// # Errors
 /// Fails if a file exists but is not valid.
 pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> {
+    let parts = if inputs.runs_program() {
+        vec![
+            best_part::best_part(inputs),
+            sweep_part::sweep_part(inputs)?,
+            provenance_part::provenance_part(inputs)?,
+        ]
+    } else {
+        parts_on_models(inputs, held)?
+    };
+    Ok(Report {
+        title: inputs.title(),
+        about: inputs.about(held),
+        reload_s: inputs.reload_s,
+        parts,
+    })
+}
+
+/// Makes the parts on models that answer about held jobs or waits, and on their data.
+fn parts_on_models(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Vec<ReportPart>> {
     let mut parts = vec![held_part::held_part(inputs, held)];
     parts.extend(
         inputs
@@ -56,10 +77,5 @@ pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> 
         data_part::data_part(inputs)?,
         provenance_part::provenance_part(inputs)?,
     ]);
-    Ok(Report {
-        title: inputs.title(),
-        about: inputs.about(held),
-        reload_s: inputs.reload_s,
-        parts,
-    })
+    Ok(parts)
 }

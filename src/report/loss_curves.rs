@@ -198,8 +198,8 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
             (band.epoch, band.extremes[1]),
         ]
     });
-    let title = words::metric_title(inputs.metric().name);
-    let mut plot = epochs_plot(title, points.chain(ends));
+    let title = words::metric_title(inputs.metric());
+    let mut plot = epochs_plot(&title, points.chain(ends));
     if !rest.is_empty() {
         let name = format!("the other {}, minimum to maximum", rest.len());
         plot.band(OTHER_STYLE, &name, band_ends(&bands, |band| band.extremes));

@@ -22,9 +22,11 @@ pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
     if let Some(events) = inputs.if_available(events)? {
         blocks.push(ReportBlock::Table(log_table(inputs, &events.body)));
     }
-    blocks.push(ReportBlock::paragraph(
-        "The same configuration, logs and program give a byte-identical model, with any number of threads.",
-    ));
+    if !inputs.runs_program() {
+        blocks.push(ReportBlock::paragraph(
+            "The same configuration, logs and program give a byte-identical model, with any number of threads.",
+        ));
+    }
     blocks.push(ReportBlock::Lines {
         title: "The commands that reproduce it".to_owned(),
         text: commands(inputs),
@@ -119,7 +121,7 @@ fn commands(inputs: &ReportInputs) -> String {
         ReportedKind::Sweep if inputs.dir.join("report.json").is_file() => {
             "poolcast run config.yaml\n".to_owned()
         }
-        ReportedKind::Sweep if inputs.is_over_waits() => {
+        ReportedKind::Sweep if inputs.is_over_waits() || inputs.runs_program() => {
             format!("poolcast sweep init config.yaml -o {dir}\npoolcast sweep run {dir}\n")
         }
         ReportedKind::Sweep => format!(

@@ -19,9 +19,9 @@ const MAX_EPOCHS: usize = 2000;
 pub(super) struct ReportedTrial {
     /// Number of the trial, counted from 1.
     pub(super) trial: usize,
-    /// The pipeline, or the network's model.
+    /// The pipeline, the network's model, or the program.
     pub(super) model: String,
-    /// The kind of the trial: its pipeline, its kind of wait model, or `network`.
+    /// The kind of the trial: its pipeline, its kind of wait model, its program, or `network`.
     pub(super) kind: String,
     /// The split of tables that the trial learns from.
     pub(super) split: Option<String>,
@@ -31,6 +31,8 @@ pub(super) struct ReportedTrial {
     pub(super) failure: Option<TrialEnd>,
     /// Error message of a failure.
     pub(super) error: Option<String>,
+    /// Last lines of the output of a program that failed.
+    pub(super) log_tail: Vec<String>,
     /// Value by which the sweep compares trials.
     pub(super) value: Option<f64>,
     /// Value of the sweep's metric in the epoch that a network has, or of a fit.
@@ -60,11 +62,14 @@ impl ReportedTrial {
         let scores = row.scores();
         let metric = row.config.wandb.sweep.metric.name;
         let kind = match row.config.trial_source() {
-            TrialSource::WaitSamples => &row.pipeline,
+            TrialSource::WaitSamples | TrialSource::Command => &row.pipeline,
             TrialSource::Logs | TrialSource::Tables => trial_kind(&row.config),
         };
         let metrics = row.metrics.as_ref();
         let status = metrics.map(|metrics| metrics.status);
+        let of_program = row.reported.as_ref();
+        let is_terminated = status == Some(TrainingStatus::TerminatedEarly)
+            || of_program.is_some_and(|reported| reported.is_terminated);
         let mut values = row.values.clone();
         values.truncate(MAX_EPOCHS);
         ReportedTrial {
@@ -74,10 +79,12 @@ impl ReportedTrial {
             split: row.split.as_deref().map(words::shown),
             ended: match row.ended_on_request {
                 true => "ended on request".to_owned(),
+                false if is_terminated => "terminated early".to_owned(),
                 false => end_words(row.ended, status),
             },
             failure: (row.ended != TrialEnd::Done).then_some(row.ended),
             error: row.error.as_deref().map(words::shown),
+            log_tail: of_program.map_or(Vec::new(), |reported| reported.log_tail.clone()),
             value: row.value.filter(|value| value.is_finite()),
             kept_value: scores.and_then(|scores| scores.watched(metric)),
             values,
@@ -87,7 +94,7 @@ impl ReportedTrial {
             epochs: metrics.map(|metrics| metrics.epochs),
             kept_epoch: metrics.and_then(|metrics| Some(metrics.of_model()?.epoch)),
             is_stopped: status == Some(TrainingStatus::StoppedEarly),
-            is_terminated: status == Some(TrainingStatus::TerminatedEarly),
+            is_terminated,
             parameters: names.renamed(kind, row.parameters.clone()),
         }
     }
@@ -96,7 +103,6 @@ impl ReportedTrial {
 fn end_words(ended: TrialEnd, status: Option<TrainingStatus>) -> String {
     let words = match (ended, status) {
         (TrialEnd::Done, Some(TrainingStatus::StoppedEarly)) => "stopped early",
-        (TrialEnd::Done, Some(TrainingStatus::TerminatedEarly)) => "terminated early",
         (TrialEnd::Done, _) => "finished",
         (TrialEnd::NonFinite, _) => "failed: its loss is not a number",
         (TrialEnd::TimeLimit, _) => "failed: it took too long",

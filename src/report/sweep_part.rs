@@ -8,13 +8,18 @@ use super::inputs::{ReportInputs, ReportedKind};
 use super::loss_curves::loss_figures;
 use super::parameter_figures::parameter_blocks;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
+use super::reported_trial::ReportedTrial;
 use super::rung_figure::rung_figure;
 use super::scale::Scale;
 use super::trial_table::trial_table;
+use super::words;
 use poolcast_config::Goal;
 
 /// Maximum number of trials with a dot.
 const MAX_DOTS: usize = 1000;
+
+/// Maximum number of failed programs whose last lines are shown.
+const MAX_LOG_TAILS: usize = 3;
 
 /// Makes the part.
 ///
@@ -29,6 +34,7 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     blocks.extend(rung_figure(inputs).map(ReportBlock::figure));
     blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::figure));
     blocks.extend(failed_trials(inputs).map(ReportBlock::Table));
+    blocks.extend(log_tails(inputs));
     if !inputs.trials.is_empty() {
         blocks.push(ReportBlock::Table(trial_table(inputs)));
     }
@@ -44,6 +50,25 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
         },
         blocks,
     })
+}
+
+/// Returns the last lines of the output of the first programs that failed. They may contain names,
+/// so an anonymous report omits them.
+fn log_tails(inputs: &ReportInputs) -> Vec<ReportBlock> {
+    let failed = inputs
+        .trials
+        .iter()
+        .filter(|trial| !trial.log_tail.is_empty());
+    let shown = if inputs.is_anonymous {
+        0
+    } else {
+        MAX_LOG_TAILS
+    };
+    let lines = |trial: &ReportedTrial| ReportBlock::Lines {
+        title: format!("The last lines of trial {}", trial.trial),
+        text: words::shown_lines(&(trial.log_tail.join("\n") + "\n")),
+    };
+    failed.take(shown).map(lines).collect()
 }
 
 /// Returns a notice about trials that have not ended, if others have.

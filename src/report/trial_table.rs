@@ -23,7 +23,13 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
 
     let metric = inputs.metric().name;
-    let (value, kept_value) = (metric.judged_name(), metric.to_string());
+    let kept_value = match &inputs.metric().reported {
+        Some(reported) => words::shown(reported),
+        None => metric.to_string(),
+    };
+    let value = metric.judged_name();
+    // A program reports no scores but its own.
+    let has_scores = !inputs.is_over_waits() && !inputs.runs_program();
     let value = if has_epochs { &value } else { &kept_value };
     let mut columns = vec![
         ("trial", 0),
@@ -34,13 +40,11 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let optional = [
         (has_epochs, (kept_value.as_str(), 4)),
         (
-            metric != MetricName::ValidationLoss && !inputs.is_over_waits(),
+            metric != MetricName::ValidationLoss && has_scores,
             ("validation loss", 4),
         ),
         (
-            metric != MetricName::ValidationRocAuc
-                && !inputs.predicts_numbers()
-                && !inputs.is_over_waits(),
+            metric != MetricName::ValidationRocAuc && !inputs.predicts_numbers() && has_scores,
             ("ROC-AUC", 4),
         ),
         (has_epochs, ("epochs", 0)),
@@ -74,7 +78,11 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
 
 /// Returns the names of the hyper-parameters that differ. The model's name has its own column.
 fn shown_parameters(inputs: &ReportInputs) -> Vec<&str> {
-    let is_of_model = |name: &str| name == "model" || inputs.is_over_waits() && name == "name";
+    let is_of_model = |name: &str| match name {
+        "model" => !inputs.runs_program(),
+        "name" => inputs.is_over_waits(),
+        _ => false,
+    };
     let mut parameters = varied_parameters(&inputs.trials);
     parameters.retain(|name| !is_of_model(name));
     parameters

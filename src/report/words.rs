@@ -3,7 +3,7 @@
 
 use poolcast_base::escape;
 use poolcast_base::output;
-use poolcast_config::{Goal, MetricName};
+use poolcast_config::{Goal, Metric, MetricName};
 
 /// Maximum length of one value, in characters.
 const MAX_VALUE_CHARACTERS: usize = 300;
@@ -37,8 +37,11 @@ pub(super) fn quoted(text: &str) -> Option<String> {
 }
 
 /// Returns the display name of a metric.
-pub(super) fn metric_title(name: MetricName) -> &'static str {
-    match name {
+pub(super) fn metric_title(metric: &Metric) -> String {
+    if let Some(reported) = &metric.reported {
+        return shown(reported);
+    }
+    let title = match metric.name {
         MetricName::ValidationLoss => "validation loss",
         MetricName::ValidationRocAuc => "ROC-AUC on the validation samples",
         MetricName::ValidationAveragePrecision => "average precision on the validation samples",
@@ -50,7 +53,9 @@ pub(super) fn metric_title(name: MetricName) -> &'static str {
         MetricName::ValidationR2 => "R² on the validation samples",
         MetricName::HeldBackPinball => "mean pinball loss on the held-back windows",
         MetricName::HeldBackCost => "mean cost of a held-back window",
-    }
+        MetricName::Reported => "metric of the program",
+    };
+    title.to_owned()
 }
 
 /// Returns the word for the better direction of a metric.

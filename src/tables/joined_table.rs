@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::feature_table::FeatureTable;
 use super::metadata::MetadataTable;
@@ -12,7 +12,7 @@ use super::numeric_table::NumericTable;
 use super::row_labels::{LabelColumns, NamedRows};
 use super::split_check::SplitCheck;
 use super::split_rows::{SplitRows, select_splits};
-use crate::DataConfig;
+use crate::{DataConfig, Folds};
 use poolcast_base::error::hinted;
 
 /// Rows that the splits select, joined by name, and the rows of each split.
@@ -66,7 +66,10 @@ impl JoinedTable {
         };
         let labels = columns.label_rows(rows).with_context(in_metadata)?;
         let features_path = given_path(data.features.as_deref())?;
-        let RowFeatures { features, x } = read_features(features_path, index, &names)?;
+        let labels_of_rows = [Some(target), data.group.as_deref()];
+        let known = labels_of_rows.into_iter().flatten();
+        let RowFeatures { features, x } =
+            read_features(features_path, index, &names, &known.collect::<Vec<_>>())?;
 
         // Rows have new indices in the joined table, so the splits must use these.
         let new_places: HashMap<usize, usize> = places.iter().copied().zip(0..).collect();
@@ -85,11 +88,12 @@ impl JoinedTable {
             times: labels.times,
             splits,
         };
-        joined.check_splits(labels.group_names.as_deref())?;
+        joined.check_splits(labels.group_names.as_deref(), data)?;
         Ok(joined)
     }
 
-    fn check_splits(&self, group_names: Option<&[String]>) -> Result<()> {
+    fn check_splits(&self, group_names: Option<&[String]>, data: &DataConfig) -> Result<()> {
+        let holds_out_groups = data.cv.is_some() && data.folds != Folds::Time;
         for (name, split) in &self.splits {
             let check = SplitCheck {
                 name,
@@ -98,6 +102,9 @@ impl JoinedTable {
                 group_names,
             };
             check.check()?;
+            if holds_out_groups {
+                check.check_classes_of_folds()?;
+            }
         }
         Ok(())
     }
@@ -114,9 +121,27 @@ fn given_path(path: Option<&Path>) -> Result<&Path> {
     path.context("`data` names no tables")
 }
 
-/// Reads the features of the rows `names`, which may be in any order in the file.
-fn read_features(path: &Path, index: &str, names: &[String]) -> Result<RowFeatures> {
-    let found = NumericTable::read(path, index, |_| Ok(()))?;
+/// Reads the features of the rows `names`, which may be in any order in the file. None of them may be one of
+/// `labels`, the columns that tell the answer.
+fn read_features(
+    path: &Path,
+    index: &str,
+    names: &[String],
+    labels: &[&str],
+) -> Result<RowFeatures> {
+    let found = NumericTable::read(path, index, |features| {
+        let label = features.iter().find(|name| labels.contains(&name.as_str()));
+        if let Some(label) = label {
+            bail!(hinted(
+                format!(
+                    "`{}` has `{label}`, the target or the group, among its features: a model would learn from the answer",
+                    path.display()
+                ),
+                "leave the column out of the file that `data.features` names"
+            ));
+        }
+        Ok(())
+    })?;
     let place_of_name: HashMap<&str, usize> =
         found.index.iter().map(String::as_str).zip(0..).collect();
     let missing: Vec<&str> = names
@@ -363,6 +388,12 @@ r5,well,p5,2020-01-06,W
                 refusal(&[("run,a,b", "run,a,a")]),
                 refusal(&[("run,a,b", "id,a,b")]),
                 refusal(&[("features.csv\"", "nowhere.csv\"")]),
+                refusal(&[("run,a,b", "run,a,condition")]),
+                refusal(&[
+                    ("r4,well", "r4,odd"),
+                    ("cohort == 'X'", "cohort in ['X', 'Y']"),
+                    ("cohort == 'Y'\"", "run == 'r1'\"")
+                ]),
             ]
             .join("\n")
         );

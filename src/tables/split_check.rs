@@ -1,6 +1,6 @@
 //! Checks if a model may be fitted and validated on a split of joined rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
@@ -39,6 +39,30 @@ impl SplitCheck<'_> {
         }
         self.check_several_classes("training", &self.split.train)?;
         self.check_several_classes("validation", &self.split.validate)
+    }
+
+    /// Rejects a class that one row alone has, or one group: a fold that holds it out has none to learn from.
+    pub(super) fn check_classes_of_folds(&self) -> Result<()> {
+        if matches!(self.table.targets, RowTargets::Numbers(_)) {
+            return Ok(());
+        }
+        let classes = self.table.targets.classes();
+        let mut groups: BTreeMap<u32, BTreeSet<_>> = BTreeMap::new();
+        for &row in &self.split.train {
+            let of_class = groups.entry(classes[row]).or_default();
+            of_class.insert(self.table.groups[row]);
+        }
+        let Some((class, _)) = groups.iter().find(|(_, groups)| groups.len() == 1) else {
+            return Ok(());
+        };
+        anyhow::bail!(hinted(
+            format!(
+                "the split `{}` has the class `{}` in one row or group alone, so that a fold has none to learn from",
+                self.name,
+                self.table.targets.class_names()[*class as usize]
+            ),
+            "leave the class out by a filter in `data.splits`, or add rows of it"
+        ))
     }
 
     fn check_groups(&self, groups: &[String], held_out: &HeldOutRows<'_>) -> Result<()> {

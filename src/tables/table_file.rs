@@ -1,6 +1,6 @@
 //! Reads the cells of a CSV or Parquet file, row by row.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -81,6 +81,7 @@ fn read_csv<T>(
 ) -> Result<T> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
+        .delimiter(separator(path)?)
         .from_reader(fs_err::File::open(path)?);
     let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
     check_column_names(&names)?;
@@ -93,6 +94,19 @@ fn read_csv<T>(
         add_row(&mut table, &format!("line {line}"), &cells)?;
     }
     Ok(table)
+}
+
+/// Maximum part of a file in which its first line is looked for, in bytes.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
+
+/// Returns the byte that separates the columns of a text table: a comma, or a tab or a semicolon if the first
+/// line has no comma.
+fn separator(path: &Path) -> Result<u8> {
+    let mut header = Vec::new();
+    let file = fs_err::File::open(path)?;
+    BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut header)?;
+    let has = |byte: &u8| header.contains(byte);
+    Ok([b',', b'\t', b';'].into_iter().find(has).unwrap_or(b','))
 }
 
 fn csv_cell(text: &str) -> TableCell<'_> {
@@ -203,5 +217,27 @@ pub(super) fn parse_truth(text: &str) -> Option<bool> {
         "true" | "True" | "TRUE" => Some(true),
         "false" | "False" | "FALSE" => Some(false),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_line_shows_the_separator() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("table.csv");
+        let columns = |text: &str| {
+            fs_err::write(&path, text).expect("written");
+            let begin = |names: &[String]| Ok(names.to_vec());
+            read_csv(&path, begin, |_, _, _| Ok(())).expect("read")
+        };
+        for text in ["a,b\n1,2\n", "a\tb\n1\t2\n", "a;b\n1;2\n"] {
+            assert_eq!(columns(text), ["a", "b"]);
+        }
+        // A comma in a later line is a decimal sign.
+        assert_eq!(columns("a;b\n1,5;2\n"), ["a", "b"]);
+        assert_eq!(columns("a\n"), ["a"]);
     }
 }

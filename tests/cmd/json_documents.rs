@@ -13,9 +13,9 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, doctor, explain, file_looks, idle_jobs, memory_plans, nodes,
-    own_logs, past_jobs, pipelines, pipelines_of_numbers, provision, provision_live, publish, site,
-    sweep, track,
+    advise_probes, answer_check, command, dag, doctor, explain, file_looks, idle_jobs,
+    memory_plans, nodes, own_logs, past_jobs, pipelines, pipelines_of_numbers, provision,
+    provision_live, publish, site, sweep, track,
 };
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
@@ -556,6 +556,7 @@ fn every_documented_key_is_printed() {
         explain::explain_documents,
         site::site_documents,
         past_jobs::history_documents,
+        command::program_documents,
     ];
     let mut printed = PrintedKeys::new();
     std::thread::scope(|scope| {

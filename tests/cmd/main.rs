@@ -11,6 +11,7 @@ mod advise_watch;
 mod answer_check;
 mod chain_script;
 mod collect;
+mod command;
 mod config;
 mod dag;
 mod digests;

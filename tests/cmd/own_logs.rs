@@ -354,6 +354,33 @@ fn reasons_that_speak_of_a_limit_of_time_give_no_release() {
 }
 
 #[test]
+fn hold_without_a_reason_has_that_of_the_run_that_was_lost_just_before() {
+    let answer = |lost_minute: u32| {
+        let message = "Shadow exception!\n\tError from slot1@e: FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/stash_plugin. |Error: failed to get namespace information for remote URL osdf:///lab/anna/in.dat: 404: No namespace found for path ( URL file =  )|";
+        let held = record(
+            "012",
+            "7.0",
+            20,
+            "Job was held.\n\tReason unspecified\n\tCode 0 Subcode 0",
+        );
+        let place = Place::new();
+        let log = submitted("7.0") + &record("007", "7.0", lost_minute, message) + &held;
+        place.write("own.log", log);
+        let document = place.json("advise own.log --no-network --json");
+        document["advice"][0].clone()
+    };
+    let found = answer(20);
+    assert_eq!(found["action"], "fix", "{found}");
+    assert!(
+        found["reasons"][0]
+            .as_str()
+            .is_some_and(|why| why.contains("osdf:///lab/anna/in.dat"))
+    );
+    // The run before may have been lost for another reason.
+    assert_eq!(answer(12)["action"], "none");
+}
+
+#[test]
 fn the_queue_answers_where_nothing_is_named() {
     let place = Place::new();
     let job = r#"[{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "EnteredCurrentStatus": 100}]"#;

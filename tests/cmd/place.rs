@@ -348,7 +348,7 @@ pub(crate) fn run_for_all(name: &str, config: &str) -> PathBuf {
 }
 
 /// Makes an empty directory for artefacts of all tests of this process.
-fn begin_directory(name: &str) -> PathBuf {
+pub(crate) fn begin_directory(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if dir.exists() {
         fs_err::remove_dir_all(&dir).expect("removed");
@@ -358,7 +358,7 @@ fn begin_directory(name: &str) -> PathBuf {
 }
 
 /// Runs the program in `dir`, where it must succeed.
-fn call_in(dir: &Path, args: &str) {
+pub(crate) fn call_in(dir: &Path, args: &str) {
     let outcome = Outcome::of(command(dir, args).output().expect("the program starts"));
     assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
 }

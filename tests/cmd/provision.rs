@@ -1,16 +1,22 @@
 //! Tests of `poolcast provision` on exports of a real cluster's accounting, and on broken exports.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::place::{Place, files};
+use crate::place::{Place, begin_directory, call_in, files};
 
 /// A test directory with ten days of a real cluster as `jobs.txt.xz`.
 pub(crate) fn place_with_jobs() -> Place {
     let place = Place::new();
-    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
-    symlink(jobs, place.path("jobs.txt.xz")).expect("linked");
+    link_jobs(&place.path(""));
     place
+}
+
+/// Links the accounting of that cluster into `dir`.
+pub(crate) fn link_jobs(dir: &Path) {
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
+    symlink(jobs, dir.join("jobs.txt.xz")).expect("linked");
 }
 
 const TRACE: &str = "provision trace jobs.txt.xz -o trace --tz America/Chicago";
@@ -254,25 +260,53 @@ fn cold_start_begins_with_an_empty_cluster() {
 /// Configuration with jobs of eight hours, so that ten days have disjoint windows.
 const SHORT: &str = "provision: {workload_len: 1, warmup_len: 0, job_limit: 480, decision_interval: 120, interval: 2, num_probe: 3, draws: 5}";
 
+/// Directory with a trace, and samples of its first days. It is made once for all tests of a process.
+static SAMPLED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let dir = begin_directory("provision");
+    link_jobs(&dir);
+    fs_err::write(dir.join("short.yaml"), SHORT).expect("written");
+    call_in(&dir, TRACE);
+    call_in(
+        &dir,
+        "-q provision samples trace -c short.yaml -o samples --start-time 2023-02-27T16:00 --end-time 2023-03-03",
+    );
+    dir
+});
+
 /// A test directory with a trace, and samples of its first days.
 pub(crate) fn place_with_samples() -> Place {
     let place = place_with_jobs();
-    place.stdout(TRACE);
     place.write("short.yaml", SHORT);
-    place.stdout("-q provision samples trace -c short.yaml -o samples --start-time 2023-02-27T16:00 --end-time 2023-03-03");
+    for name in ["trace", "samples"] {
+        place.copy_all(&SAMPLED.join(name), name);
+    }
     place
 }
+
+/// Models that have learned from the samples, by name, with the options of their training.
+const MODELS: [(&str, &str); 4] = [
+    ("trees", ""),
+    ("lstm", "--model lstm --epochs 1"),
+    ("base", "--target reward"),
+    ("head", "--model policy_gradient --base base"),
+];
+
+/// Directory with these models. It is made once for all tests of a process.
+static TRAINED: LazyLock<&Path> = LazyLock::new(|| {
+    for (name, options) in MODELS {
+        call_in(
+            &SAMPLED,
+            &format!("-q provision train samples -o {name} {options}"),
+        );
+    }
+    &SAMPLED
+});
 
 /// Like [`place_with_samples`], with models that have learned from the samples.
 pub(crate) fn place_with_models() -> Place {
     let place = place_with_samples();
-    for (name, options) in [
-        ("trees", ""),
-        ("lstm", "--model lstm --epochs 1"),
-        ("base", "--target reward"),
-        ("head", "--model policy_gradient --base base"),
-    ] {
-        place.stdout(&format!("-q provision train samples -o {name} {options}"));
+    for (name, _) in MODELS {
+        place.copy_all(&TRAINED.join(name), name);
     }
     place
 }

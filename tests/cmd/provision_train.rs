@@ -2,18 +2,36 @@
 //! queue.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::LazyLock;
 
-use crate::place::Place;
-use crate::provision::place_with_jobs;
+use crate::place::{Place, begin_directory, call_in};
+use crate::provision::{link_jobs, place_with_jobs};
 use crate::sweep::caught;
 
-/// A test directory with `samples` of windows of short jobs, so that ten days have disjoint
-/// windows.
+/// Directory with a trace, and `samples` of windows of short jobs, so that ten days have disjoint
+/// windows. It is made once for all tests of a process.
+static SAMPLES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let dir = begin_directory("provision-train");
+    link_jobs(&dir);
+    call_in(
+        &dir,
+        "provision trace jobs.txt.xz -o trace --tz America/Chicago",
+    );
+    call_in(
+        &dir,
+        "-q provision samples trace -o samples --job-limit 480 --interval 2",
+    );
+    dir
+});
+
+/// A test directory with the trace and the samples.
 fn place_with_samples() -> Place {
     let place = place_with_jobs();
-    place.stdout("provision trace jobs.txt.xz -o trace --tz America/Chicago");
-    place.stdout("-q provision samples trace -o samples --job-limit 480 --interval 2");
+    for name in ["trace", "samples"] {
+        place.copy_all(&SAMPLES.join(name), name);
+    }
     place
 }
 

@@ -38,6 +38,9 @@ const MAX_QUESTION_BYTES: u64 = 64 << 20;
 /// Maximum length of a line of the answer, in bytes. The child never writes a longer one.
 const MAX_LINE_BYTES: u64 = 4096;
 
+/// Time that a child gets to begin, on a machine that is busy. Its own limit begins then.
+const BEGINS_WITHIN: Duration = Duration::from_secs(30);
+
 /// Time that a child gets to end once it was killed.
 const KILLED_WITHIN: Duration = Duration::from_millis(50);
 
@@ -78,7 +81,8 @@ pub struct LookProcess {
 }
 
 impl LookProcess {
-    /// Creates a process that runs `program` with `arguments`, and that is given up after `limit`.
+    /// Creates a process that runs `program` with `arguments`, and that is given up if it looks for
+    /// longer than `limit`.
     pub fn new(program: PathBuf, arguments: Vec<&'static str>, limit: Duration) -> LookProcess {
         LookProcess {
             program,
@@ -131,7 +135,6 @@ impl LookProcess {
 
     /// Looks at `paths` with the rights of `user`.
     fn look_as(&self, user: &LookUser, paths: &[&str]) -> Result<Vec<LookAnswer>> {
-        let deadline = Instant::now() + self.limit;
         let mut child = without_keys(Command::new(&self.program))
             .args(&self.arguments)
             .args(user.name())
@@ -144,7 +147,7 @@ impl LookProcess {
         send_questions(&mut child, paths)?;
         let mut answers = vec![LookAnswer::NotTried; paths.len()];
         if let Some(output) = child.stdout.take() {
-            receive_answers(output, deadline, &mut answers);
+            receive_answers(output, self.limit, &mut answers);
         }
         give_up(&mut child);
         mark_hanging(paths, &mut answers);
@@ -164,8 +167,9 @@ fn send_questions(child: &mut Child, paths: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Fills `answers` from the lines of the child until all are known, or until `deadline`.
-fn receive_answers(output: ChildStdout, deadline: Instant, answers: &mut [LookAnswer]) {
+/// Fills `answers` from the lines of the child until all are known, or until the `limit` has passed
+/// since its first line.
+fn receive_answers(output: ChildStdout, limit: Duration, answers: &mut [LookAnswer]) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut output = BufReader::new(output);
@@ -183,11 +187,15 @@ fn receive_answers(output: ChildStdout, deadline: Instant, answers: &mut [LookAn
         }
     });
     let is_open = |answer: &LookAnswer| !matches!(answer, LookAnswer::Seen(_));
+    let mut deadline = None;
     while answers.iter().any(is_open) {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.map_or(BEGINS_WITHIN, |deadline: Instant| {
+            deadline.saturating_duration_since(Instant::now())
+        });
         let Ok(line) = receiver.recv_timeout(left) else {
             break;
         };
+        deadline.get_or_insert_with(|| Instant::now() + limit);
         if let Some(answer) = answers.get_mut(line.at) {
             *answer = line.sight.map_or(LookAnswer::Hangs, LookAnswer::Seen);
         }
@@ -404,8 +412,10 @@ mod tests {
         assert_eq!(look_with(nonsense, &["/a"]), not_tried);
         assert_eq!(look_with(r#"echo '{"at":7}'"#, &["/a"]), not_tried);
         let many = vec!["/home/ada/a/long/path/of/many"; 10_000];
-        let answers = look_within(Duration::from_millis(100), "exec sleep 3600", &many);
-        assert!(answers.iter().all(|answer| *answer == LookAnswer::NotTried));
+        // It reads no question, and its limit begins with its first line.
+        let silent = r#"echo '{"at":0}'; exec sleep 3600"#;
+        let answers = look_within(Duration::from_millis(100), silent, &many);
+        assert!(answers.iter().all(|answer| *answer == LookAnswer::Hangs));
         let missing = LookProcess::new("/no/such/program".into(), Vec::new(), Duration::ZERO);
         assert!(missing.look_as(&LookUser::This, &["/a"]).is_err());
     }

@@ -26,7 +26,7 @@ pub struct SweepInitArgs {
 }
 
 /// Choices of a sweep of pipelines, fixed once its folder exists.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct SweepChoiceArgs {
     /// Pipelines to try, such as lasso,xgb; a pipeline without a search space in the configuration
     /// gets the default one
@@ -65,7 +65,7 @@ fn fold_count(text: &str) -> Result<usize, String> {
 /// Arguments of `sweep manage`.
 #[derive(Debug, Args)]
 pub struct SweepManageArgs {
-    /// Folder that `sweep init` made
+    /// Folder that `sweep init` made; for `sweep run` also a configuration or a W&B sweep file
     pub dir: PathBuf,
     /// Number of best trials whose models are kept, for pipelines per split; the other models are
     /// removed, and can be trained again
@@ -110,9 +110,24 @@ pub struct SweepRunArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub manage: SweepManageArgs,
+    /// Folder to make for the sweep of a file [default: `out` in the configuration]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
+}
+
+impl SweepRunArgs {
+    /// The arguments of `sweep init` that make the folder of the sweep.
+    pub fn init(&self) -> SweepInitArgs {
+        SweepInitArgs {
+            config: self.manage.dir.clone(),
+            out: self.out.clone(),
+            overwrite: false,
+            choice: self.manage.choice.clone(),
+        }
+    }
 }
 
 /// Arguments of `sweep pause` and `sweep resume`.

@@ -10,7 +10,7 @@ use poolcast_base::error::EXIT_DONE;
 use poolcast_base::stats::Scores;
 use poolcast_base::{escape, output};
 use poolcast_cli::SweepListArgs;
-use poolcast_config::{MetricName, PredictionTask};
+use poolcast_config::{Metric, MetricName, PredictionTask};
 use poolcast_holds::training::TargetScores;
 use poolcast_sweep::condor::results_directory;
 use poolcast_sweep::config::{Config, TrialSource};
@@ -95,6 +95,9 @@ fn compare_outcomes(
 impl ListedTrial {
     fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
         let mut metrics = BTreeMap::new();
+        if let Some(reported) = &row.reported {
+            metrics.extend(reported.last.clone());
+        }
         if let Some(waits) = &row.waits {
             for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
                 metrics.extend(waits.watched(name).map(|value| (name.to_string(), value)));
@@ -144,9 +147,11 @@ impl ListedTrial {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| MISSING.to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
-        let epochs = self
-            .epochs
-            .map(|epochs| format!("{epochs}/{}", self.budget));
+        let epochs = self.epochs.map(|epochs| match self.budget {
+            // A program reports as often as it likes.
+            budget if epochs > budget => epochs.to_string(),
+            budget => format!("{epochs}/{budget}"),
+        });
         let error = self.error.as_ref().map(|error| error.replace('\n', " "));
 
         let mut cells = vec![
@@ -155,7 +160,7 @@ impl ListedTrial {
             self.state.clone(),
             or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
             or_dash(epochs),
-            or_dash(self.value.map(|value| format!("{value:.4}"))),
+            or_dash(self.value.map(|value| scores.metric.value_text(value))),
         ];
         cells.extend(scores.shown.iter().map(|name| number(name)));
         cells.extend([
@@ -206,6 +211,8 @@ impl ListedTrial {
 
 /// Names of the scores that the trials of a sweep have.
 struct ListedScores {
+    /// Metric of the sweep.
+    metric: Metric,
     /// Scores that the table shows beside the metric of the sweep.
     shown: Vec<&'static str>,
     /// All scores.
@@ -215,16 +222,26 @@ struct ListedScores {
 impl ListedScores {
     fn of(config: &Config) -> ListedScores {
         const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
+        let metric = config.wandb.sweep.metric.clone();
         if config.trial_source() == TrialSource::WaitSamples {
-            let chosen_by = config.wandb.sweep.metric.name.to_string();
+            let chosen_by = metric.name.to_string();
             let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);
             return ListedScores {
+                metric,
                 shown: others.collect(),
                 all: OF_WAITS.into(),
             };
         }
+        if config.trial_source() == TrialSource::Command {
+            return ListedScores {
+                metric,
+                shown: Vec::new(),
+                all: Vec::new(),
+            };
+        }
         let task = config.data.task;
         ListedScores {
+            metric,
             shown: match task {
                 PredictionTask::Classification => vec!["roc_auc", "f_measure", "loss"],
                 PredictionTask::Regression => vec!["mae", "r2", "loss"],
@@ -304,7 +321,7 @@ impl TrialListing {
         let mut head = ["rank", "trial", "state", "s", "epochs"]
             .map(str::to_owned)
             .to_vec();
-        head.push(sweep.config.wandb.sweep.metric.name.judged_name());
+        head.push(sweep.config.wandb.sweep.metric.title());
         head.extend(scores.shown.iter().map(|name| Scores::title(name)));
         head.extend(["split", "pipeline", "with"].map(str::to_owned));
         Ok(TrialListing::Table {

@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use self::sweep_page::sweep_page;
 use self::tracker_lines::{TrackedStatus, add_trackers};
-use super::best_wait_model::best_wait_row;
+use super::best_wait_model::best_row;
 use super::preparation::{begin_sweep, make_tensors};
 use super::report_page::write_job_page;
 use super::signals::stop_signal;
@@ -31,13 +31,15 @@ use super::{choices, text};
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use poolcast_base::{escape, manifest, output};
 use poolcast_cli::{
-    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
-    SweepStatusArgs, SweepStep, SweepWorkArgs,
+    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepRunArgs,
+    SweepShowArgs, SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
 use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;
-use poolcast_sweep::{self as sweep, SweepFolder, TrialOutcomes, TrialRow, events_dir};
+use poolcast_sweep::{
+    self as sweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
+};
 use poolcast_tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
 
@@ -50,7 +52,7 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Init(args) => init_sweep(args),
         SweepStep::Manage(args) => manage_sweep(args),
         SweepStep::Work(args) => work_on_sweep(args),
-        SweepStep::Run(args) => run_sweep(&args.manage, args.trial_timeout, threads),
+        SweepStep::Run(args) => run_sweep(args, threads),
         SweepStep::List(args) => listing::list(args),
         SweepStep::Pause(args) => pause_sweep(&args.dir),
         SweepStep::Resume(args) => resume_sweep(&args.dir),
@@ -70,7 +72,23 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
 }
 
 fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
+    let sweep = begin_or_open_sweep(args)?;
+    let trials = sweep.plan.trials;
+    let are = if trials == 1 { "is" } else { "are" };
+    output::print(&format!(
+        "{} {are} planned in {}\n",
+        output::counted(trials, "trial"),
+        escape::path(&sweep.dir)
+    ))?;
+    Ok(EXIT_DONE)
+}
+
+/// Makes the folder of a sweep, or opens the sweep of the same configuration that is there.
+fn begin_or_open_sweep(args: &SweepInitArgs) -> Result<SweepFolder> {
     let config = choices::sweep_config(args)?;
+    for note in config.command.iter().flat_map(|command| &command.notes) {
+        output::note(&format!("note: {note}"));
+    }
     let begun = if args.overwrite {
         None
     } else {
@@ -84,15 +102,7 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
         }
     };
     choices::note_repeats(&sweep)?;
-
-    let trials = sweep.plan.trials;
-    let are = if trials == 1 { "is" } else { "are" };
-    output::print(&format!(
-        "{} {are} planned in {}\n",
-        output::counted(trials, "trial"),
-        escape::path(&sweep.dir)
-    ))?;
-    Ok(EXIT_DONE)
+    Ok(sweep)
 }
 
 fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
@@ -190,10 +200,14 @@ fn trial_limit(seconds: Option<u32>) -> Duration {
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()))
 }
 
-fn run_sweep(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
-    let sweep = open_sweep(args)?;
-    let limit = trial_limit(trial_timeout);
-    if run_to_end(&sweep, threads, limit, args.keep as usize)? {
+fn run_sweep(args: &SweepRunArgs, threads: usize) -> Result<u8> {
+    let sweep = if args.manage.dir.is_dir() {
+        open_sweep(&args.manage)?
+    } else {
+        begin_or_open_sweep(&args.init())?
+    };
+    let limit = trial_limit(args.trial_timeout);
+    if run_to_end(&sweep, threads, limit, args.manage.keep as usize)? {
         end_sweep(&sweep)
     } else {
         Ok(EXIT_RETRY)
@@ -254,9 +268,13 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
-    if sweep.config.trial_source() == TrialSource::WaitSamples {
-        best_wait_row(sweep)?;
-        return Ok(EXIT_DONE);
+    match sweep.config.trial_source() {
+        TrialSource::WaitSamples => {
+            best_row(sweep)?;
+            return Ok(EXIT_DONE);
+        }
+        TrialSource::Command => return end_of_program_sweep(sweep, &status),
+        TrialSource::Logs | TrialSource::Tables => {}
     }
     if sweep.config.pipelines.is_empty() {
         sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
@@ -265,6 +283,15 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
 
     let choices = choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)?;
     output::print(&choices::choice_table(&choices))?;
+    Ok(EXIT_DONE)
+}
+
+/// Ends a sweep of a program: with the best trial, if it has a metric. It is an error if no trial
+/// has a value.
+fn end_of_program_sweep(sweep: &SweepFolder, status: &SweepStatus) -> Result<u8> {
+    if sweep.config.wandb.sweep.metric.reported.is_some() || status.done == 0 {
+        best_row(sweep)?;
+    }
     Ok(EXIT_DONE)
 }
 
@@ -292,8 +319,11 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
 
-    if sweep.config.trial_source() == TrialSource::WaitSamples {
-        return show_best_wait_model(&sweep, args.json);
+    match sweep.config.trial_source() {
+        TrialSource::WaitSamples | TrialSource::Command => {
+            return show_best_row(&sweep, args.json);
+        }
+        TrialSource::Logs | TrialSource::Tables => {}
     }
 
     let rows = sweep::trial_rows(&sweep)?;
@@ -316,17 +346,19 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn show_best_wait_model(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
-    let row = best_wait_row(sweep)?;
+/// Shows the best trial over samples of waits, or of a program.
+fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
+    let row = best_row(sweep)?;
     if as_json {
         output::print_json(choices::BEST_SCHEMA_VERSION, &row)?;
         return Ok(EXIT_DONE);
     }
     let ended = TrialOutcomes::read(sweep)?.all().len();
     output::print(&best_text(sweep, &row, ended))?;
-    if let Some(waits) = &row.waits {
-        output::print(&text::wait_model::held_back(&waits.held_back))?;
-    }
+    let Some(waits) = &row.waits else {
+        return Ok(EXIT_DONE);
+    };
+    output::print(&text::wait_model::held_back(&waits.held_back))?;
     output::print(&format!(
         "\nvalidate it on later windows: poolcast provision validate TRACE --model {}\n",
         escape::path(&sweep.dir)
@@ -348,7 +380,11 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
         parameters.push(vec![format!("  {name}"), sweep::plain_value(&value)]);
     }
     text.push_str(&output::aligned_table(&parameters));
-    text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
+    let files = match row.reported {
+        Some(_) => "its files are",
+        None => "its model is",
+    };
+    text.push_str(&format!("{files} in {}\n", escape::path(&dir)));
     text.push_str(&text::trials::refitted_line(&dir));
     text
 }
@@ -365,6 +401,13 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
         )
     );
 
+    ensure!(
+        sweep.config.trial_source() != TrialSource::Command,
+        hinted(
+            "`sweep evaluate` cannot score the trials of a program, which reports its own scores",
+            "`poolcast sweep best DIR` shows the best trial"
+        )
+    );
     ensure!(
         sweep.config.trial_source() != TrialSource::WaitSamples,
         hinted(

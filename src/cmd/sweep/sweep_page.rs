@@ -1,10 +1,11 @@
 //! Renders the status of a sweep by workers as a page for people.
 
 use super::status_page::{StateCounts, StatusPage, bar, spark_line};
+use poolcast_base::escape;
 use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_queue::Dispatch;
-use poolcast_sweep::{RunningTrial, SweepStatus};
+use poolcast_sweep::{RunningTrial, SweepStatus, TrialFailure};
 
 /// Maximum and minimum width of a spark line, in characters.
 const MAX_SPARK_WIDTH: usize = 40;
@@ -20,6 +21,7 @@ pub(super) fn sweep_page(status: &SweepStatus, columns: usize) -> StatusPage {
         let kinds: Vec<String> = kinds.map(|(how, count)| format!("{how} {count}")).collect();
         plain(format!("failed: {}", kinds.join(", ")));
     }
+    failure_lines(status).into_iter().for_each(&mut plain);
     best_line(status).into_iter().for_each(&mut plain);
     rate_line(status).into_iter().for_each(&mut plain);
     manager_line(status).into_iter().for_each(&mut plain);
@@ -91,11 +93,23 @@ fn state_text(status: &SweepStatus) -> String {
 fn best_line(status: &SweepStatus) -> Option<String> {
     let best = status.best.as_ref()?;
     Some(format!(
-        "best: trial {} with {} {:.4}",
+        "best: trial {} with {} {}",
         best.trial,
-        status.metric.name.judged_name(),
-        best.value
+        status.metric.title(),
+        status.metric.value_text(best.value)
     ))
+}
+
+/// The first failures of a program, one line each.
+fn failure_lines(status: &SweepStatus) -> Vec<String> {
+    let line = |failure: &TrialFailure| {
+        format!(
+            "  trial {}: {}",
+            failure.trial,
+            escape::value(&failure.error)
+        )
+    };
+    status.failures.iter().map(line).collect()
 }
 
 fn rate_line(status: &SweepStatus) -> Option<String> {
@@ -158,6 +172,9 @@ fn status_text(status: &SweepStatus) -> String {
     }
     for (how, count) in &status.failed {
         text.push_str(&format!("  failed, {how}: {count}\n"));
+    }
+    for line in failure_lines(status) {
+        text.push_str(&format!("{line}\n"));
     }
     for line in [best_line(status), rate_line(status), manager_line(status)] {
         text.extend(line.map(|line| format!("{line}\n")));
@@ -233,9 +250,11 @@ fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
 
 fn trial_cells(running: &RunningTrial) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let epochs = running
-        .epoch
-        .map(|epoch| format!("{epoch}/{}", running.budget));
+    let epochs = running.epoch.map(|epoch| match running.budget {
+        // A program reports as often as it likes.
+        budget if epoch > budget => epoch.to_string(),
+        budget => format!("{epoch}/{budget}"),
+    });
     let value = running.value.map(|value| format!("{value:.4}"));
     let run_time = running
         .seconds

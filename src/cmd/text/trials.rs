@@ -31,8 +31,12 @@ pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String 
     let what = match (&row.error, row.value) {
         (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
         (None, Some(value)) => {
-            let name = sweep.config.wandb.sweep.metric.name.judged_name();
-            format!("{name} {value:.4}")
+            let metric = &sweep.config.wandb.sweep.metric;
+            format!(
+                "{} {}",
+                escape::value(&metric.title()),
+                metric.value_text(value)
+            )
         }
         (None, None) => row.ended.to_string(),
     };

@@ -81,7 +81,7 @@ impl HeldOdds {
 }
 
 /// A model for both questions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerModel {
     pub(super) now: LearnedQuestion,
     pub(super) later: LearnedQuestion,
@@ -96,7 +96,7 @@ pub struct AnswerModel {
 }
 
 /// A model for one question.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum LearnedQuestion {
     /// A forest, whose second class is success.
     Forest(Box<FittedPipeline>),
@@ -124,12 +124,39 @@ impl AnswerModel {
             max_age: max_age(rows.ages(history)),
             seed,
         };
-        let mut now = local.teach(&rows.now, "answer now");
-        let mut later = local.teach(&rows.later, "answer later");
+        let now = local.teach(&rows.now, "answer now");
+        let later = local.teach(&rows.later, "answer later");
         let others = prior.map_or_else(OtherRows::default, |prior| {
             let digests = now.digests().chain(later.digests()).collect();
             prior.of_others(&digests, &origin_of(history.store))
         });
+        let model = AnswerModel::fit(now, later, &others, seed, stop)?;
+        Ok(model.map(|model| AnswerModel {
+            max_age: if rows.now.len() < FEW_ROWS {
+                local.max_age.max(model.max_age)
+            } else {
+                local.max_age
+            },
+            faults_here: known_faults(history, known_ms),
+            ..model
+        }))
+    }
+
+    /// Learns from the `prior` alone, like [`AnswerModel::learn`].
+    pub(super) fn learn_prior(prior: &Prior, seed: u64) -> Result<Option<AnswerModel>> {
+        let others = prior.of_others(&HashSet::new(), "");
+        let [now, later] = [TeachingRows::default(), TeachingRows::default()];
+        AnswerModel::fit(now, later, &others, seed, &|| false)
+    }
+
+    /// Fits a forest for each question to the local rows and to those of `others`.
+    fn fit(
+        mut now: TeachingRows,
+        mut later: TeachingRows,
+        others: &OtherRows<'_>,
+        seed: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<AnswerModel>> {
         now.add_prior(&others.now());
         later.add_prior(&others.later());
         if now.values.is_empty() || later.values.is_empty() {
@@ -138,12 +165,8 @@ impl AnswerModel {
         Ok(Some(AnswerModel {
             now: now.fit(seed, stop)?,
             later: later.fit(seed, stop)?,
-            max_age: if rows.now.len() < FEW_ROWS {
-                local.max_age.max(max_age(others.ages()))
-            } else {
-                local.max_age
-            },
-            faults_here: known_faults(history, known_ms),
+            max_age: max_age(others.ages()),
+            faults_here: Vec::new(),
             faults_elsewhere: others.known_faults(),
             calibration: AnswerCalibration::default(),
         }))
@@ -286,6 +309,7 @@ impl LocalLog<'_> {
 }
 
 /// The rows of one question.
+#[derive(Default)]
 struct TeachingRows {
     /// Columns, `[n, f]`.
     values: Vec<Vec<f32>>,

@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
 use super::answer_model::{AnswerModel, LearnedQuestion};
+use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
 use super::prior::Prior;
+use super::prior_model::PriorModel;
+use super::taught_rows::TaughtRows;
 use crate::config::AdviceConfig;
 use poolcast_base::error::unavailable;
 use poolcast_base::files::{self, StagedDirectory};
@@ -68,7 +71,8 @@ enum QuestionSummary {
 impl LearnedAnswers {
     /// Learns from the outcomes that `store` shows at `known_ms`, beside the prior if `advice` asks
     /// for it, for advice without a run. No rehearsal has tried these answers, so none of them has
-    /// earned a limit. Returns `None` if no job is held at `known_ms`, or if too few outcomes are known to
+    /// earned a limit. Where no outcome is known, the model that ships with the program answers, whatever
+    /// the seed. Returns `None` if no job is held at `known_ms`, or if too few outcomes are known to
     /// tell one cause from another.
     ///
     /// # Errors
@@ -83,8 +87,18 @@ impl LearnedAnswers {
         if history.held_at(known_ms).is_empty() {
             return Ok(None);
         }
-        let prior = Prior::wanted(advice)?;
-        let model = AnswerModel::learn(&history, known_ms, seed, prior, &|| false)?;
+        let of_prior = if advice.prior && !TaughtRows::exist(&history, known_ms) {
+            PriorModel::embedded()?.beside(&origin_of(store)).cloned()
+        } else {
+            None
+        };
+        let model = match of_prior {
+            Some(model) => Some(model),
+            None => {
+                let prior = Prior::wanted(advice)?;
+                AnswerModel::learn(&history, known_ms, seed, prior, &|| false)?
+            }
+        };
         let model = model.filter(AnswerModel::tells_causes_apart);
         Ok(model.map(|model| LearnedAnswers {
             model,

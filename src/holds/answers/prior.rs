@@ -107,7 +107,8 @@ impl Prior {
         zstd::bulk::compress(&shard, COMPRESSION_LEVEL).context("cannot compress the prior")
     }
 
-    fn origins(&self) -> Vec<String> {
+    /// Returns the mark of each source; nothing if none has one.
+    pub(super) fn origins(&self) -> Vec<String> {
         if self.sources.iter().all(|source| source.origin.is_empty()) {
             return Vec::new();
         }

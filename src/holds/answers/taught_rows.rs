@@ -115,12 +115,19 @@ impl TaughtRows {
     /// Collects the rows whose labels were known at `known_ms`.
     pub(crate) fn until(history: &HoldHistory<'_>, known_ms: i64) -> TaughtRows {
         let mut rows = TaughtRows::default();
-        for (index, hold) in history.holds.iter().enumerate() {
-            if hold.hold_ms < known_ms && !ON_PURPOSE.contains(&hold.code) && !hold.is_across_gap {
-                rows.add_hold(history, index, known_ms);
-            }
+        for index in teaching_holds(history, known_ms) {
+            rows.add_hold(history, index, known_ms);
         }
         rows
+    }
+
+    /// Returns true if the label of any row was known at `known_ms`.
+    pub(crate) fn exist(history: &HoldHistory<'_>, known_ms: i64) -> bool {
+        let mut rows = TaughtRows::default();
+        teaching_holds(history, known_ms).any(|index| {
+            rows.add_hold(history, index, known_ms);
+            !rows.now.is_empty() || !rows.later.is_empty()
+        })
     }
 
     /// Returns the ages of the holds at the moments of the question about now, in typical hold
@@ -153,6 +160,15 @@ impl TaughtRows {
             self.later.extend(passes.map(|label| row(asked_ms, label)));
         }
     }
+}
+
+/// Returns the indices of the holds before `known_ms` whose outcomes teach something.
+fn teaching_holds(history: &HoldHistory<'_>, known_ms: i64) -> impl Iterator<Item = usize> {
+    let holds = history.holds.iter().enumerate();
+    let teaches = move |(_, hold): &(usize, &PastHold)| {
+        hold.hold_ms < known_ms && !ON_PURPOSE.contains(&hold.code) && !hold.is_across_gap
+    };
+    holds.filter(teaches).map(|(index, _)| index)
 }
 
 /// Returns the age that few of `ages` exceed; 0 if there are none.

@@ -39,6 +39,8 @@ pub(crate) struct ForestSettings {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 pub(super) enum MaxFeatures {
+    /// Number of columns, which is written as a whole number, as for scikit-learn.
+    Count(usize),
     /// Share of all columns.
     Share(f64),
     /// Number that a rule gives.
@@ -56,6 +58,7 @@ impl MaxFeatures {
     /// Returns the number of columns to choose from out of `f`, at least 1.
     fn count(self, f: usize) -> usize {
         let count = match self {
+            MaxFeatures::Count(count) => return count.clamp(1, f),
             MaxFeatures::Share(share) => share * f as f64,
             MaxFeatures::Rule(MaxFeaturesRule::Sqrt) => (f as f64).sqrt(),
         };
@@ -176,4 +179,18 @@ pub(super) fn shares_of_sum(mut numbers: Vec<f64>) -> Vec<f64> {
         *number /= sum.max(f64::MIN_POSITIVE);
     }
     numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_of_columns_are_counts() {
+        let count = |text: &str| {
+            let features: MaxFeatures = serde_json::from_str(text).expect("valid");
+            features.count(9)
+        };
+        assert_eq!(["1", "1.0", "0.5", "\"sqrt\""].map(count), [1, 9, 4, 3]);
+    }
 }

@@ -47,6 +47,11 @@ pub(crate) struct DrawnColumns {
     place: SplitPosition,
     /// Indices of all columns, in an order that draws change.
     places: Vec<usize>,
+    /// Columns that have only one value among the rows of the node, as was found at it or at the
+    /// nodes above it, in this order.
+    constant: Vec<usize>,
+    /// For each column, true if it is among `constant`, `[f]`.
+    is_constant: Vec<bool>,
     generator: ChaCha8Rng,
 }
 
@@ -63,6 +68,8 @@ impl DrawnColumns {
             count,
             place,
             places: (0..f).collect(),
+            constant: Vec::new(),
+            is_constant: vec![false; f],
             generator,
         }
     }
@@ -73,6 +80,19 @@ impl DrawnColumns {
         let other = self.generator.random_range(drawn..self.places.len());
         self.places.swap(drawn, other);
         self.places[drawn]
+    }
+
+    /// Notes that a column has only one value among the rows of this node.
+    fn add_constant(&mut self, column: usize) {
+        self.constant.push(column);
+        self.is_constant[column] = true;
+    }
+
+    /// Forgets the constant columns but for the first `count`, which were found at the nodes above.
+    fn keep_constants(&mut self, count: usize) {
+        for column in self.constant.drain(count..) {
+            self.is_constant[column] = false;
+        }
     }
 
     /// Splits a column. A random boundary needs no histogram.
@@ -164,6 +184,8 @@ struct PendingNode {
     /// Sums over fixed columns. `None` for drawn columns, and for a node with so few rows that
     /// summing them for each column costs less.
     histogram: Option<NodeHistogram>,
+    /// Number of drawn columns that were found to be constant at the nodes above.
+    constants: usize,
 }
 
 /// Best split of a node.
@@ -204,6 +226,7 @@ impl TreeGrower<'_> {
             sum: GradientSum::of_rows(&self.rows),
             rows,
             histogram,
+            constants: 0,
         }
     }
 
@@ -259,6 +282,8 @@ impl TreeGrower<'_> {
                 best
             }
             SplitColumns::Drawn(drawn) => {
+                // The subtree that was grown last found columns that are constant only there.
+                drawn.keep_constants(node.constants);
                 let mut best = None;
                 let mut has_choice = false;
                 for at in 0..self.columns.len() {
@@ -267,8 +292,12 @@ impl TreeGrower<'_> {
                         break;
                     }
                     let column = drawn.draw(at);
+                    if drawn.is_constant[column] {
+                        continue;
+                    }
                     let bins = RowBins::new(&self.columns[column], rows, &mut self.row_bins);
                     if bins.are_same() {
+                        drawn.add_constant(column);
                         continue;
                     }
                     has_choice = true;
@@ -294,12 +323,17 @@ impl TreeGrower<'_> {
         let place = self.tree.split(node.place, question);
         let middle = node.rows.start + self.part_rows(node.rows.clone(), found);
 
+        let constants = match &self.choice {
+            SplitColumns::Fixed(_) => 0,
+            SplitColumns::Drawn(drawn) => drawn.constant.len(),
+        };
         let child = |place: usize, rows: Range<usize>, sum: GradientSum| PendingNode {
             place,
             depth: node.depth + 1,
             rows,
             sum,
             histogram: None,
+            constants,
         };
         let first = child(place, node.rows.start..middle, split.first);
         let second = child(

@@ -27,6 +27,8 @@ pub(super) enum StatedState {
     Pending,
     /// The job was cancelled, before or after its start.
     Cancelled,
+    /// The job has ended, whatever stamps the row has.
+    Ended,
     /// Any other state.
     Other,
 }
@@ -38,6 +40,11 @@ impl StatedState {
             None => StatedState::Unknown,
             Some("PENDING" | "PD") => StatedState::Pending,
             Some("CANCELLED" | "CA") => StatedState::Cancelled,
+            Some(
+                "BOOT_FAIL" | "BF" | "COMPLETED" | "CD" | "DEADLINE" | "DL" | "FAILED" | "F"
+                | "NODE_FAIL" | "NF" | "OUT_OF_MEMORY" | "OOM" | "PREEMPTED" | "PR" | "REVOKED"
+                | "RV" | "TIMEOUT" | "TO",
+            ) => StatedState::Ended,
             Some(_) => StatedState::Other,
         }
     }
@@ -60,7 +67,7 @@ impl AccountingRow {
             fate: JobFate::Pending,
         };
 
-        match (start, self.end) {
+        match (start, self.end.or_else(|| self.end_of_run(start?))) {
             (None, None) => {}
             (None, Some(end)) => {
                 let end_s = end.not_before(job.submit_s);
@@ -90,6 +97,14 @@ impl AccountingRow {
             .min(latest_s)
             .max(job.submit_s);
         Ok(job)
+    }
+
+    /// Returns the end of a job that has ended, and whose row has only its run time: a node that failed
+    /// takes the end with it.
+    fn end_of_run(&self, start: StampReadings) -> Option<StampReadings> {
+        let run_s = self.run_s.filter(|_| self.state == StatedState::Ended)?;
+        let start_s = start.not_before(self.submit.not_before(i64::MIN));
+        Some(StampReadings::once(start_s.saturating_add(run_s)))
     }
 
     /// Sets the times and the fate of a job that has a start and an end.

@@ -301,6 +301,29 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
         );
     }
 
+    /// Slurm 24.11 writes the largest 32-bit numbers for times that it does not know.
+    #[test]
+    fn jobs_whose_node_failed_end_after_their_run_time() {
+        let job = |state: &str, start: u32, end: u32| {
+            let text = format!(
+                r#"{{"meta": {{}}, "errors": [], "jobs": [{{"job_id": 7, "array": {{"job_id": 0, "task_id": null}}, "user": "ada", "allocation_nodes": 2,
+                "time": {{"elapsed": 100, "eligible": 1000, "end": {end}, "start": {start}, "submission": 1000, "limit": 60}},
+                "state": {{"current": "{state}", "reason": "None"}}}}]}}"#
+            );
+            described_jobs(&read(&text))
+        };
+        assert_eq!(
+            job("NODE_FAIL", 1100, 0),
+            ["7 2 0 0 100 200 100 3600 Ended"]
+        );
+        assert_eq!(job("RUNNING", 1100, 0), ["7 2 0 0 100 - - 3600 Running"]);
+        let unknown = 4_294_967_294;
+        assert_eq!(
+            job("PENDING", unknown, unknown),
+            ["7 2 0 0 - - - 3600 Pending"]
+        );
+    }
+
     /// Slurm 22.05 writes plain numbers, 23.11 writes objects.
     #[test]
     fn the_json_of_old_and_new_slurms_is_read() {

@@ -75,17 +75,12 @@ pub struct NodeListing {
     added: usize,
 }
 
-/// States in which a node accepts no further jobs.
-const UNUSABLE_STATES: [&str; 9] = [
-    "DOWN",
-    "DRAIN",
-    "DRAINED",
-    "DRAINING",
-    "FAIL",
-    "FUTURE",
-    "MAINT",
-    "MAINTENANCE",
-    "NOT_RESPONDING",
+/// States in which a node accepts no further jobs, or only those of a reservation, in the words of
+/// `sinfo`'s JSON and text.
+#[rustfmt::skip]
+const UNUSABLE_STATES: &[&str] = &[
+    "BLOCKED", "DOWN", "DRAIN", "DRAINED", "DRAINING", "DRNG", "ERROR", "FAIL", "FAILG", "FAILING", "FUTR", "FUTURE",
+    "INVALID", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND", "RESERVED", "RESV", "UNK", "UNKNOWN",
 ];
 
 impl NodeListing {
@@ -227,8 +222,12 @@ mod tests {
         assert_eq!(usable(groups, "all").as_deref(), Some("n1 n3 n4"));
         let listing = NodeListing::parse(groups.as_bytes()).expect("read");
         assert_eq!(listing.mixed_host("all"), Some("n1"));
+        for state in ["FAILING", "ERROR", "UNKNOWN", "RESERVED", "MAINTENANCE"] {
+            let none_free = groups.replace("\"MIXED\"", &format!("\"IDLE\", \"{state}\""));
+            assert_eq!(usable(&none_free, "all").as_deref(), Some(""), "{state}");
+        }
 
-        let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\n";
+        let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\nn5|failg|all\nn6|resv|all\nn7|unk|all\n";
         assert_eq!(usable(text, "all").as_deref(), Some("n1 n4"));
         assert_eq!(usable(text, "short").as_deref(), Some("n1"));
     }

@@ -1,5 +1,7 @@
 //! Runs one trial: its data, its fit, its deadline and its files.
 
+mod command_attempt;
+mod command_line;
 mod deadline;
 mod kept_trials;
 mod network_attempt;
@@ -7,11 +9,17 @@ mod part;
 mod permutation_importance;
 mod pipeline_attempt;
 mod pipeline_fit;
+mod python_text;
+mod report_line;
+mod report_reader;
 pub(crate) mod trial_data;
 mod trial_duration;
 mod trial_files;
+mod trial_process;
 mod wait_model_attempt;
+mod wandb_records;
 
+pub(crate) use command_attempt::{CommandAttempt, end_orphans};
 pub(crate) use deadline::{AttemptDeadline, AttemptError};
 pub(crate) use kept_trials::{ComparisonGroup, KeptTrials, MAX_COMPARED_TRIALS};
 pub(crate) use network_attempt::{NetworkAttempt, trained_epochs};

@@ -273,6 +273,7 @@ impl SweepPart<'_> {
             TrialModel::WaitModel(_) => {
                 bail!("a job of a DAG cannot run trials over samples of waits")
             }
+            TrialModel::Command(_) => bail!("a job of a DAG cannot run trials of a program"),
         })
     }
 

@@ -32,6 +32,7 @@ pub fn measure_trial(
         TrialModel::Network(settings) => settings,
         TrialModel::Pipeline(task) => return measure_fit(sweep, &trial, task, limit),
         TrialModel::WaitModel(_) => bail!("a DAG cannot have trials over samples of waits"),
+        TrialModel::Command(_) => bail!("a DAG cannot have trials of a program"),
     };
 
     let dataset = trial_data::trial_dataset(sweep, &trial)?;

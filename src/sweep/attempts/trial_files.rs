@@ -153,6 +153,10 @@ impl<'a> TrialFiles<'a> {
     /// is no longer among the best.
     pub(crate) fn publish_trial(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
         publish_attempt(self.sweep, self.queue, entry, row)?;
+        // The files of a program belong to the user.
+        if self.sweep.config.trial_source() == TrialSource::Command {
+            return Ok(());
+        }
 
         // A network at a rung of ASHA keeps its checkpoint, because the trial may be promoted and
         // then continues from there.

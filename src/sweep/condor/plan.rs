@@ -152,6 +152,7 @@ fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
         TrialModel::Network(_) => "network".to_owned(),
         TrialModel::Pipeline(task) => task.pipeline,
         TrialModel::WaitModel(settings) => settings.model.name.to_string(),
+        TrialModel::Command(command) => command.title().to_owned(),
     };
     let Some(settings) = drawn.tensors else {
         return Ok(TrialKind {
@@ -176,6 +177,13 @@ fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
 /// are results.
 fn check_method(config: &Config) -> Result<()> {
     let sweep = &config.wandb.sweep;
+    ensure!(
+        config.trial_source() != TrialSource::Command,
+        hinted(
+            "a DAG cannot have trials of a program",
+            "use `poolcast sweep init CONFIG -o DIR` on a directory that all machines share, then `poolcast sweep manage DIR`, and `poolcast sweep work DIR` in each job"
+        )
+    );
     ensure!(
         sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
         hinted(

@@ -7,15 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::command::CommandConfig;
 use super::dag::DagConfig;
 use super::pipelines::{MAX_TRIALS, PipelineSpaces, TrialOrder};
+use super::sweep::EarlyTerminate;
 use super::tracker_sections::{MlflowConfig, WandbConfig};
+use super::wandb_file::{is_wandb_file, read_wandb_file};
 use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    DEFAULT, FILE, Metric, NetworkParameters, Parameter, PredictionTask, ResolvedConfig,
-    SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
+    DEFAULT, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask,
+    ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest,
+    yaml,
 };
 use poolcast_holds::config::{AdviceConfig, EvaluationConfig, ParseConfig, TrainingConfig};
 use poolcast_holds::training::TrainingSettings;
@@ -61,6 +65,9 @@ pub struct Config {
     pub dag: DagConfig,
     #[serde(default)]
     pub provision: ProvisionConfig,
+    /// The program that each trial runs; `None` for trials of this program's own models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandConfig>,
 }
 
 /// Kind of data that the trials of a sweep learn from.
@@ -72,12 +79,16 @@ pub enum TrialSource {
     Tables,
     /// Output of `provision samples`: `provision.samples`.
     WaitSamples,
+    /// Whatever the program of the user reads: `command`.
+    Command,
 }
 
 impl Config {
     /// Kind of data that the trials of the sweep learn from.
     pub fn trial_source(&self) -> TrialSource {
-        if self.provision.samples.is_some() {
+        if self.command.is_some() {
+            TrialSource::Command
+        } else if self.provision.samples.is_some() {
             TrialSource::WaitSamples
         } else if self.data.is_given() {
             TrialSource::Tables
@@ -97,8 +108,18 @@ impl Config {
             return Config::from_layers(&[], "the configuration", flags);
         };
         let place = format!("`{}`", file.display());
-        let dict = layers::read_dict(&layers::read_file(file)?)
-            .with_context(|| format!("cannot use {place}"))?;
+        let cannot = || format!("cannot use {place}");
+        let text = layers::read_file(file)?;
+        let keys = yaml::read::<Option<Dict>>(&text).with_context(cannot)?;
+        if keys.is_some_and(|keys| is_wandb_file(&keys)) {
+            let file = read_wandb_file(&text, file).with_context(cannot)?;
+            let mut config = Config::from_layers(&[file.layer], &place, flags)?;
+            if let Some(command) = &mut config.command {
+                command.notes = file.notes;
+            }
+            return Ok(config);
+        }
+        let dict = layers::read_dict(&text).with_context(cannot)?;
         Config::from_layers(&[dict], &place, flags)
     }
 
@@ -161,9 +182,13 @@ impl Config {
     }
 
     /// Returns the configuration of one trial. The values of `point` replace the distributions of
-    /// samples and networks, or the distributions of wait models.
+    /// samples and networks, of wait models, or of the parameters of a program.
     pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
+        if let Some(command) = &self.command {
+            config.command = Some(command.with_point(point));
+            return config;
+        }
         if self.trial_source() == TrialSource::WaitSamples {
             config.provision.model = config.provision.model.with_point(point);
             return config;
@@ -289,7 +314,9 @@ impl Config {
         self.check_given_sweep()?;
         self.data.check()?;
         self.check_wait_samples()?;
-        if self.trial_source() != TrialSource::WaitSamples {
+        self.check_command()?;
+        let source = self.trial_source();
+        if source != TrialSource::WaitSamples && source != TrialSource::Command {
             (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
         }
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
@@ -305,6 +332,43 @@ impl Config {
         self.advice.check()?;
         self.provision.check()?;
         self.dag.check()
+    }
+
+    /// Rejects keys that have no meaning together with `command`.
+    fn check_command(&self) -> Result<()> {
+        let Some(command) = &self.command else {
+            return Ok(());
+        };
+        for (key, is_given) in [
+            ("logs", !self.logs.is_empty()),
+            ("data", self.data.is_given()),
+            ("pipelines", !self.pipelines.is_empty()),
+            ("provision.samples", self.provision.samples.is_some()),
+            ("wandb.sweep.id", self.wandb.sweep.id.is_some()),
+        ] {
+            ensure!(
+                !is_given,
+                hinted(
+                    format!("`{key}` cannot be combined with a program in `command`"),
+                    "trials run the program, or train models of poolcast; remove one of the two keys"
+                )
+            );
+        }
+        ensure!(
+            !matches!(
+                self.wandb.sweep.early_terminate,
+                Some(EarlyTerminate::Asha(_))
+            ),
+            hinted(
+                "`early_terminate: {type: asha}` cannot pause a program and continue it",
+                "write `early_terminate: {type: hyperband, min_iter: 3}`"
+            )
+        );
+        ensure!(
+            self.wandb.sweep.metric.name == MetricName::Reported,
+            "`wandb.sweep.metric.name` must be `reported` for trials of a program"
+        );
+        command.check()
     }
 
     /// Rejects keys that have no meaning together with `provision.samples`.

@@ -1,12 +1,15 @@
 //! The whole configuration, and the sections that only a sweep uses.
 
+mod command;
 mod configuration;
 mod dag;
 mod pipelines;
 mod sweep;
 mod tracker;
 mod tracker_sections;
+mod wandb_file;
 
+pub use command::{CommandConfig, CommandParameter};
 pub use configuration::{Config, TrialSource};
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use pipelines::{MAX_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};

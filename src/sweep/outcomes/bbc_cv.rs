@@ -204,6 +204,7 @@ mod tests {
     const METRIC: Metric = Metric {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
+        reported: None,
     };
 
     fn two_classes(y: &[u32]) -> RowTargets {
@@ -317,6 +318,7 @@ mod tests {
         let loss = Metric {
             name: MetricName::ValidationLoss,
             goal: Goal::Minimize,
+            reported: None,
         };
         assert!(is_shown(&loss, [0.5, 0.0]));
         assert!(!is_shown(&loss, [0.0, 0.5]));
@@ -336,6 +338,7 @@ mod tests {
         let metric = Metric {
             name: MetricName::ValidationFMeasure,
             goal: Goal::Maximize,
+            reported: None,
         };
         let with_threshold = |threshold| TrueTargets {
             targets: &targets,
@@ -367,6 +370,7 @@ mod tests {
         let metric = Metric {
             name: MetricName::ValidationR2,
             goal: Goal::Maximize,
+            reported: None,
         };
         let groups: Vec<u64> = (0..200).collect();
         let truth = TrueTargets {

@@ -20,6 +20,7 @@ use poolcast_holds::training::{Epoch, FitScores, TrainingMetrics};
 const LOSS: Metric = Metric {
     name: MetricName::ValidationLoss,
     goal: Goal::Minimize,
+    reported: None,
 };
 
 /// The result of one trial.
@@ -184,6 +185,7 @@ pub(super) mod tests {
     const F_MEASURE: Metric = Metric {
         name: MetricName::ValidationFMeasure,
         goal: Goal::Maximize,
+        reported: None,
     };
 
     pub(in crate::outcomes) fn trial(

@@ -126,20 +126,24 @@ fn add_test_scores(info: &mut InfoLines, run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the facts about the best trial of `sweep` over wait samples for people. `row` is the
-/// trial's row.
-pub(crate) fn write_best_wait_model(sweep: &SweepFolder, row: &TrialRow) -> Result<()> {
+/// Writes the facts about the best trial of `sweep` over wait samples, or of a program, for people.
+/// `row` is the trial's row.
+pub(crate) fn write_best_row(sweep: &SweepFolder, row: &TrialRow) -> Result<()> {
     let metric = &row.config.wandb.sweep.metric;
     let model = trial_dir(&sweep.dir, row.trial);
     let model = model.strip_prefix(&sweep.dir).unwrap_or(&model);
     let mut info = InfoLines::default();
     info.add("trial", row.trial);
-    info.add("metric", metric.name);
+    info.add("metric", metric.title());
     info.add("goal", format!("{:?}", metric.goal).to_lowercase());
     if let Some(value) = row.value {
         info.add("value", value);
     }
-    info.add("model", model.display());
+    let key = match row.reported {
+        Some(_) => "files",
+        None => "model",
+    };
+    info.add(key, model.display());
     for (name, value) in hyper_parameters(&row.config) {
         info.add(&name, plain_value(&value));
     }

@@ -64,6 +64,7 @@ fn trial_roc_auc(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
     let metric = Metric {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
+        reported: None,
     };
     let probabilities = predicted.class_probabilities();
     let resamples = config.evaluation.resamples;

@@ -95,6 +95,7 @@ mod tests {
         let metric = Metric {
             name: MetricName::ValidationLoss,
             goal: Goal::Minimize,
+            reported: None,
         };
         let of_model = |number, model: &str, loss| TrialResult {
             model: model.to_owned(),

@@ -155,8 +155,8 @@ impl Refit<'_> {
                 refit_network(self.dataset, dir, &settings, place, &Device::Cpu, on_update)?;
             }
             // Wait models are not refitted: they learn from all samples except the held-back ones,
-            // by which they are chosen.
-            TrialModel::WaitModel(_) => {}
+            // by which they are chosen. A program is not run again.
+            TrialModel::WaitModel(_) | TrialModel::Command(_) => {}
             TrialModel::Pipeline(task) => {
                 let judged = TrainedModel::open(dir)?;
                 let key = refit_key(&judged)?;

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use super::best_model::{BestModel, TrialResult};
 use super::best_trial::BestTrial;
-use super::bestmodel_info::{write_best_model, write_best_wait_model, write_split_choices};
+use super::bestmodel_info::{write_best_model, write_best_row, write_split_choices};
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
@@ -53,8 +53,12 @@ pub(crate) fn write_results(
     publish_left_attempts(sweep, queue, &mut outcomes)?;
 
     let networks = network_trial_count(&sweep.config)?;
-    for network in outcomes.all().iter().filter(|one| one.trial <= networks) {
-        training::remove_checkpoint(&trial_dir(&sweep.dir, network.trial))?;
+    let source = sweep.config.trial_source();
+    // The files of a program belong to the user.
+    if source != TrialSource::Command {
+        for network in outcomes.all().iter().filter(|one| one.trial <= networks) {
+            training::remove_checkpoint(&trial_dir(&sweep.dir, network.trial))?;
+        }
     }
     let best = best_of_outcomes(sweep, &mut outcomes).ok();
     if let Some(best) = &best {
@@ -69,11 +73,11 @@ pub(crate) fn write_results(
         }
     }
 
-    if sweep.config.trial_source() == TrialSource::WaitSamples
+    if matches!(source, TrialSource::WaitSamples | TrialSource::Command)
         && let Some(best) = BestTrial::among(&sweep.config.wandb.sweep.metric, outcomes.all())
         && let Some(row) = outcomes.row_of(best.trial)?
     {
-        write_best_wait_model(sweep, &row)?;
+        write_best_row(sweep, &row)?;
     }
 
     remove_other_models(sweep, &outcomes, best.as_ref(), keep)?;
@@ -180,13 +184,17 @@ pub fn choose_model(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestModel>
 }
 
 /// Removes the models of all but the `keep` best networks. Also removes all files of pipeline fits,
-/// except for the `keep` best of each split. The members of the ensemble of `best` are kept.
+/// except for the `keep` best of each split. The members of the ensemble of `best` are kept, and all
+/// files of programs.
 fn remove_other_models(
     sweep: &SweepFolder,
     outcomes: &TrialOutcomes,
     best: Option<&BestModel>,
     keep: usize,
 ) -> Result<()> {
+    if sweep.config.trial_source() == TrialSource::Command {
+        return Ok(());
+    }
     let all = outcomes.all();
     let mut kept = trials_to_keep(sweep, all, keep);
     if let Some(ensemble) = best.and_then(|best| best.ensemble.as_ref()) {

@@ -1,4 +1,4 @@
-//! An ended trial of a network, as later trials see it.
+//! An ended trial of a network or of a program, as later trials see it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,9 @@ pub(crate) struct EarlierTrial {
     pub(crate) ended_on_request: bool,
     /// The reason for its failure.
     pub(crate) error: Option<String>,
-    /// The value by which the sweep chooses, after each epoch, where it was defined.
+    /// The value by which the sweep chooses.
+    pub(crate) value: Option<f64>,
+    /// This value after each epoch, where it was defined.
     pub(crate) values: Vec<Option<f64>>,
     /// Every hyper-parameter.
     pub(crate) parameters: BTreeMap<String, Value>,
@@ -43,6 +45,7 @@ impl From<EndedTrial> for EarlierTrial {
             budget: row.budget,
             ended_on_request: row.ended_on_request,
             error: row.error,
+            value: row.value,
             values: row.values,
             parameters: row.parameters,
         }
@@ -65,6 +68,7 @@ mod tests {
         };
         let mut row = TrialRow::begin(&ChunkEntry::new(item), "worker", &config);
         row.error = Some("the loss became NaN".to_owned());
+        row.value = Some(0.5);
         row.values = vec![Some(0.25), None];
         let written = serde_json::to_string(&row).expect("JSON");
         let read: EarlierTrial = serde_json::from_str(&written).expect("read");

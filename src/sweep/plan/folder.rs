@@ -33,7 +33,7 @@ pub struct SweepPlan {
     /// Number of trials.
     pub trials: usize,
     /// The digest of the store of events that the tensors are made from, of the joined tables, or
-    /// of the wait samples.
+    /// of the wait samples. Empty for the trials of a program.
     pub source_key: String,
 }
 
@@ -212,6 +212,9 @@ pub(crate) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
         &config.preprocessing,
         &config.training,
     );
+    if let Some(command) = &config.command {
+        return manifest::key(&(SWEEP.version, sweep, command, plan));
+    }
     if config.trial_source() == TrialSource::WaitSamples {
         let learned = (&config.provision.model, &config.provision.cost_ratio);
         return manifest::key(&(SWEEP.version, sweep, learned, plan));

@@ -7,6 +7,7 @@ mod network_draws;
 mod parameter_names;
 mod paths;
 mod pipeline_draws;
+mod reported_values;
 pub(crate) mod rounds;
 mod trial_config;
 mod trial_row;
@@ -26,6 +27,7 @@ pub(crate) use paths::{
     PREDICTIONS_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, publish_lock_file, queue_dir,
     wait_samples_dir,
 };
+pub use reported_values::ReportedValues;
 pub use trial_config::{TrialConfig, TrialModel};
 pub(crate) use trial_row::whole_budget;
 pub use trial_row::{EndedTrial, TrialEnd, TrialRow, hyper_parameters, plain_value};

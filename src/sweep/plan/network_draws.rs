@@ -1,4 +1,4 @@
-//! The trials of the network or of wait models: their number, and the parameters that each of them
+//! The trials of the network, of wait models or of a program: their number, and the parameters that each of them
 //! tries.
 
 use std::collections::HashMap;
@@ -35,14 +35,15 @@ impl NetworkDraws {
     /// trials. Its equal draws are therefore found only if there is nothing to draw.
     ///
     /// # Errors
-    /// Fails for a grid without parameters, with a parameter that has no last value, or with too
-    /// many points.
+    /// Fails for a grid with a parameter that has no last value, or with too many points.
     pub(crate) fn from_config(config: &Config) -> Result<NetworkDraws> {
         let count = draw_count(config)?;
         let method = config.wandb.sweep.method;
         let space = SearchSpace::from_config(config);
         let is_given = config.wandb.sweep.id.is_some();
         let is_constant = space.parameters().is_empty();
+        // A program may have another result each time, so its equal draws are trials, as for W&B.
+        let is_command = config.trial_source() == TrialSource::Command;
         let is_finite = is_constant || grid_point_count(&space).is_ok();
         let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
         // Wait models are equal if they differ only in parameters without effect on their kinds.
@@ -52,7 +53,7 @@ impl NetworkDraws {
         } else {
             is_finite && is_known && method != Method::Grid
         };
-        if is_given || count < 2 || !may_repeat {
+        if is_given || is_command || count < 2 || !may_repeat {
             return Ok(NetworkDraws {
                 count,
                 distinct: None,
@@ -172,7 +173,6 @@ mod tests {
                 &grid(parameter, Value::Null).expect_err("must be refused"),
             )
         };
-        assert!(refusal(json!(4)).contains("a grid needs a parameter to search"));
         assert!(refusal(json!({"min": 0.5, "max": 2})).contains("cannot search `batch_size`"));
         assert!(
             refusal(json!({"min": 1, "max": 1_000_000_000}))
@@ -182,6 +182,7 @@ mod tests {
             refusal(json!({"min": -9e15 as i64, "max": 9e15 as i64}))
                 .contains(&format!("has {} points", u64::MAX))
         );
+        assert_eq!(grid(json!(4), Value::Null).expect("counted"), 1);
         assert_eq!(
             grid(json!({"values": [4, 8, 16]}), Value::Null).expect("counted"),
             9,

@@ -88,7 +88,7 @@ pub(crate) fn trial_config(
         if one.trial <= before && one.budget == budget {
             let observed = ObservedTrial {
                 point: point_of(&space, one),
-                value: best_value_within(config, one, budget),
+                value: observed_value(config, one, budget),
             };
             known.insert(one.trial, observed);
         }
@@ -123,15 +123,25 @@ pub(crate) fn ends_after(
     ended: &[EarlierTrial],
     epochs: &[Epoch],
 ) -> bool {
-    if epochs.len() >= item.budget {
-        return true;
-    }
+    let name = config.wandb.sweep.metric.name;
+    let values = epochs.iter().filter_map(|epoch| epoch.watched(name));
+    epochs.len() >= item.budget || is_behind(config, item.trial, ended, values.collect())
+}
+
+/// Returns true if hyperband stops `trial`, whose metric had these `values`, among the trials of
+/// earlier rounds. `ended` has all trials of those rounds.
+pub(crate) fn is_behind(
+    config: &Config,
+    trial: usize,
+    ended: &[EarlierTrial],
+    values: Vec<f64>,
+) -> bool {
     let sweep = &config.wandb.sweep;
     let Some(EarlyTerminate::Hyperband(hyperband)) = &sweep.early_terminate else {
         return false;
     };
 
-    let before = last_trial_before_round(item.trial);
+    let before = last_trial_before_round(trial);
     let mut trajectories: Vec<Trajectory> = ended
         .iter()
         .filter(|one| one.trial <= before)
@@ -140,12 +150,9 @@ pub(crate) fn ends_after(
             values: one.values.iter().copied().flatten().collect(),
         })
         .collect();
-    let own = epochs
-        .iter()
-        .filter_map(|epoch| epoch.watched(sweep.metric.name));
     trajectories.push(Trajectory {
         is_running: true,
-        values: own.collect(),
+        values,
     });
     !stopped_trials(hyperband, sweep.metric.goal, &trajectories).is_empty()
 }
@@ -194,6 +201,15 @@ fn promotions(config: &Config, asha: &Asha, ended: &[EarlierTrial]) -> Vec<WorkI
             budget: rungs[item.rung],
         })
         .collect()
+}
+
+/// The value that a trial reached within `epochs` epochs; `None` if it failed. For a program, this is
+/// the last value that it reported, as for W&B.
+fn observed_value(config: &Config, ended: &EarlierTrial, epochs: usize) -> Option<f64> {
+    if config.command.is_some() {
+        return ended.value.filter(|_| ended.error.is_none());
+    }
+    best_value_within(config, ended, epochs)
 }
 
 /// The best value of a trial within `epochs` epochs; `None` if the trial failed.

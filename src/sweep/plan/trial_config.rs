@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use crate::attempts::PipelineTask;
-use crate::config::{Config, TrialSource};
+use crate::config::{CommandConfig, Config, TrialSource};
 use poolcast_holds::training::TrainingSettings;
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 use poolcast_tensors::TensorSettings;
@@ -14,13 +14,13 @@ use poolcast_tensors::TensorSettings;
 pub struct TrialConfig {
     /// The configuration as it is written next to the trial's results.
     pub written: Config,
-    /// The settings of its samples; `None` over tables and over wait samples.
+    /// The settings of its samples; `None` for a trial that does not learn from logs.
     pub tensors: Option<TensorSettings>,
-    /// The model that it fits.
+    /// The model that it makes.
     pub model: TrialModel,
 }
 
-/// The model that a trial fits.
+/// The model that a trial makes.
 #[derive(Debug, Clone)]
 pub enum TrialModel {
     /// A network, trained with these settings.
@@ -29,6 +29,8 @@ pub enum TrialModel {
     Pipeline(PipelineTask),
     /// A wait model, trained with these settings.
     WaitModel(WaitModelSettings),
+    /// Whatever the program of the user makes.
+    Command(CommandConfig),
 }
 
 impl TrialConfig {
@@ -37,9 +39,17 @@ impl TrialConfig {
     /// # Errors
     /// Fails for hyper-parameters that a trial cannot have.
     pub fn new(written: Config) -> Result<TrialConfig> {
+        if let Some(command) = &written.command {
+            command.values()?;
+            return Ok(TrialConfig {
+                model: TrialModel::Command(command.clone()),
+                tensors: None,
+                written,
+            });
+        }
         let tensors = match written.trial_source() {
             TrialSource::Logs => Some(written.tensor_settings()?),
-            TrialSource::Tables => None,
+            TrialSource::Tables | TrialSource::Command => None,
             TrialSource::WaitSamples => return TrialConfig::check_wait_trial(written),
         };
         let model = match PipelineTask::from_config(&written)? {

@@ -8,8 +8,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::reported_values::ReportedValues;
 use super::trial_config::TrialConfig;
-use crate::config::{Config, TrialSource};
+use crate::config::{CommandParameter, Config, TrialSource};
 use poolcast_config::{MetricName, Parameter, whole, yaml};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
@@ -47,7 +48,7 @@ pub struct TrialRow {
     #[serde(flatten)]
     pub result: EndedTrial,
     /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
-    /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
+    /// use `poolcast provision train`, and for a pipeline or a program use `poolcast sweep`.
     #[serde(deserialize_with = "yaml::read_field")]
     pub config: Config,
 }
@@ -95,7 +96,7 @@ pub struct EndedTrial {
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
-    /// The pipeline that it fits, or the network's model.
+    /// The pipeline that it fits, the network's model, or the program that it runs.
     pub pipeline: String,
     /// The split that it learns from; only for tables.
     pub split: Option<String>,
@@ -108,6 +109,9 @@ pub struct EndedTrial {
     /// The scores of a wait model on the windows that were held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitModelScores>,
+    /// The report of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<ReportedValues>,
     /// Duration of each fit, in seconds: the folds, then the model.
     pub fit_seconds: Vec<f64>,
     /// The digest of everything that it was made from.
@@ -131,8 +135,11 @@ impl EndedTrial {
         of_fit.or_else(of_network)
     }
 
-    /// The number of epochs that a network was trained for.
+    /// The number of epochs that a network was trained for, or of reports of a program.
     pub fn trained_epochs(&self) -> Option<usize> {
+        if let Some(reported) = &self.reported {
+            return Some(reported.reports);
+        }
         match &self.waits {
             Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
             None => Some(self.metrics.as_ref()?.epochs),
@@ -152,9 +159,10 @@ impl TrialRow {
     /// Begins the row of an attempt by `worker`.
     pub(crate) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> TrialRow {
         let parameters = hyper_parameters(config);
-        let pipeline = match config.pipelines.first_key_value() {
-            Some((name, _)) => name.clone(),
-            None => parameters
+        let pipeline = match (config.pipelines.first_key_value(), &config.command) {
+            (Some((name, _)), _) => name.clone(),
+            (None, Some(command)) => command.title().to_owned(),
+            (None, None) => parameters
                 .get(model_parameter(config))
                 .map(plain_value)
                 .unwrap_or_default(),
@@ -185,6 +193,7 @@ impl TrialRow {
             metrics: None,
             fit: None,
             waits: None,
+            reported: None,
             fit_seconds: Vec::new(),
             key: None,
             tensors_key: None,
@@ -254,6 +263,19 @@ impl TrialRow {
         self.waits = Some(scores);
     }
 
+    /// Records the report of a program: its metric at the end, the metric at each report, and the
+    /// rest.
+    pub(crate) fn set_report(
+        &mut self,
+        value: Option<f64>,
+        values: Vec<Option<f64>>,
+        reported: ReportedValues,
+    ) {
+        self.value = value;
+        self.values = values;
+        self.reported = Some(reported);
+    }
+
     /// The row of an item that was given up because too many workers died of it.
     pub(crate) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
@@ -290,7 +312,7 @@ pub(crate) fn whole_budget(config: &Config) -> usize {
 fn model_parameter(config: &Config) -> &'static str {
     match config.trial_source() {
         TrialSource::WaitSamples => "name",
-        TrialSource::Logs | TrialSource::Tables => "model",
+        TrialSource::Logs | TrialSource::Tables | TrialSource::Command => "model",
     }
 }
 
@@ -306,6 +328,16 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
         all.insert(name.to_owned(), value);
     };
 
+    if let Some(command) = &config.command {
+        let value = |parameter: &CommandParameter| match parameter {
+            CommandParameter::Constant(value) => value.clone(),
+            CommandParameter::Drawn(_) | CommandParameter::Nested(_) => json!(parameter),
+        };
+        let parameters = command.all().into_iter();
+        return parameters
+            .map(|(name, of_program)| (name, value(of_program)))
+            .collect();
+    }
     if config.trial_source() == TrialSource::WaitSamples {
         for (name, parameter) in config.provision.model.all() {
             add(&name, parameter);

@@ -601,7 +601,6 @@ mod tests {
                 refusal(&[("data.target", Value::Null)]),
                 refusal(&[("pipelines.rf", json!({"parameters": {"trees": 5}}))]),
                 refusal(&[("pipelines.forest", json!({}))]),
-                refusal(&[("pipelines.rf", json!({"method": "grid"}))]),
                 refusal(&[("pipelines.rf", json!({"method": "bayes"}))]),
                 refusal(&[(
                     "pipelines.rf",
@@ -618,7 +617,6 @@ mod tests {
                 refusal(&[("pipelines.rf", json!([]))]),
                 refusal(&[("pipelines.rf", json!(5))]),
                 refusal(&[("pipelines.rf", json!([{}, {"parametrs": {}}]))]),
-                refusal(&[("pipelines.rf", json!([{}, {"method": "grid"}]))]),
                 refusal(&[(
                     "pipelines.rf",
                     json!([{}, {"parameters": {"max_depth": 0.5}}])

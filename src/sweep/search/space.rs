@@ -19,8 +19,11 @@ pub type SearchPoint = BTreeMap<String, Value>;
 
 impl SearchSpace {
     /// Creates the space of `config`: the parameters that it draws for samples and networks, or for
-    /// models of waits.
+    /// models of waits or for a program.
     pub fn from_config(config: &Config) -> SearchSpace {
+        if let Some(command) = &config.command {
+            return SearchSpace::from_drawn(command.drawn());
+        }
         if config.trial_source() == TrialSource::WaitSamples {
             return SearchSpace::from_drawn(config.provision.model.drawn());
         }

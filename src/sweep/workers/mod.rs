@@ -13,6 +13,6 @@ pub use manager::manage_trials;
 pub use prepare::{
     PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
 };
-pub use status::{LiveProcess, RunningTrial, SweepStatus, sweep_status};
+pub use status::{LiveProcess, RunningTrial, SweepStatus, TrialFailure, sweep_status};
 pub use trials_at_work::{TrialAtWork, trials_at_work};
 pub use worker::work_trials;

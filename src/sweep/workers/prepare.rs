@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::config::{Config, TrialSource};
+use crate::config::{CommandConfig, Config, TrialSource};
 use crate::plan::SweepTrials;
 use crate::plan::TrialConfig;
 use crate::plan::network_trial_count;
@@ -103,6 +103,7 @@ pub fn begin_sweep(
         TrialSource::Logs => prepare_events(config, anew, listener)?,
         TrialSource::Tables => prepare_tables(config, listener)?,
         TrialSource::WaitSamples => prepare_wait_samples(config)?,
+        TrialSource::Command => String::new(),
     };
     let config = if config.trial_source() == TrialSource::Logs && config.has_open_frames() {
         let choice = FrameChoice::by_log(&EventStore::open(&events_dir(&config.out))?);
@@ -120,6 +121,12 @@ pub fn begin_sweep(
 
 /// Rejects configurations that are known to fail, before any work.
 fn check(config: &Config, place: &str) -> Result<()> {
+    if let Some(command) = &config.command {
+        check_program(command)
+            .and_then(|()| Ok(SweepTrials::from_config(config)?.count()))
+            .with_context(|| format!("cannot use {place}"))?;
+        return Ok(());
+    }
     if config.trial_source() == TrialSource::WaitSamples {
         check_model_search(&config.provision)
             .and_then(|()| check_networks(config))
@@ -147,6 +154,24 @@ fn check(config: &Config, place: &str) -> Result<()> {
     // Any frame length works for this check, because the log has not been read yet.
     let config = config.with_frames(1);
     check_networks(&config).with_context(|| format!("cannot use {place}"))
+}
+
+/// Rejects a program that does not exist.
+fn check_program(command: &CommandConfig) -> Result<()> {
+    let is_run = command.words.iter().any(|word| word == "${program}");
+    let Some(program) = command.program.as_ref().filter(|_| is_run) else {
+        return Ok(());
+    };
+    ensure!(
+        command.directory.join(program).is_file(),
+        hinted(
+            format!(
+                "it runs `{program}`, which is neither beside the sweep file nor in the current directory"
+            ),
+            "write the path from the directory of the sweep file, or run poolcast in the directory of the program"
+        )
+    );
+    Ok(())
 }
 
 /// Draws each trial of a network or of a wait model once, as a check. Pipelines need no check here,

@@ -13,6 +13,9 @@ use poolcast_config::Metric;
 use poolcast_holds::training::read_history;
 use poolcast_queue::{ChunkEntry, ChunkState, Dispatch, Queue};
 
+/// Maximum number of failures that are shown.
+const MAX_FAILURES: usize = 3;
+
 /// The progress of a sweep.
 #[derive(Debug, Serialize)]
 pub struct SweepStatus {
@@ -28,6 +31,9 @@ pub struct SweepStatus {
     pub done: usize,
     /// Number of failed trials, by kind of failure.
     pub failed: BTreeMap<TrialEnd, usize>,
+    /// The first failures of a program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<TrialFailure>,
     /// Running trials.
     pub running: Vec<RunningTrial>,
     /// Number of trials that no worker has claimed yet.
@@ -47,6 +53,15 @@ pub struct SweepStatus {
     /// Bounds of the remaining time, in seconds, with a probability of 90 %. Assumes that the
     /// remaining trials take as long as the ended ones.
     pub remaining_range_s: Option<(f64, f64)>,
+}
+
+/// A trial whose program failed.
+#[derive(Debug, Serialize)]
+pub struct TrialFailure {
+    /// The trial's number, from 1.
+    pub trial: usize,
+    /// The reason.
+    pub error: String,
 }
 
 /// A worker or a manager.
@@ -84,8 +99,9 @@ pub struct RunningTrial {
 /// Reads the progress of `sweep`.
 pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
     let Some(queue) = sweep.queue()? else {
-        let outcomes = TrialOutcomes::read(sweep)?;
+        let mut outcomes = TrialOutcomes::read(sweep)?;
         let mut status = SweepStatus::from_outcomes(sweep, outcomes.all(), Vec::new(), None);
+        status.failures = first_failures(sweep, &mut outcomes)?;
         status.unmade = sweep.plan.trials.saturating_sub(outcomes.all().len());
         if sweep.config.wandb.sweep.id.is_some() {
             // The tracker gave no more points, so the missing trials were never planned.
@@ -111,9 +127,8 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .flat_map(ChunkEntry::open_items)
         .map(|item| item.trial)
         .collect();
-    let mut ended = TrialOutcomes::from_queue(sweep, &queue, &entries)?
-        .all()
-        .to_vec();
+    let mut outcomes = TrialOutcomes::from_queue(sweep, &queue, &entries)?;
+    let mut ended = outcomes.all().to_vec();
     ended.retain(|outcome| !goes_on.contains(&outcome.trial));
 
     let manager = queue
@@ -124,10 +139,33 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .plan
         .trials
         .saturating_sub(ended.len() + status.running.len());
+    status.failures = first_failures(sweep, &mut outcomes)?;
     status.is_over = false;
     status.is_paused = queue.is_paused();
     status.hand_out = queue.hand_out();
     Ok(status)
+}
+
+/// The first failures of the program of `sweep`; empty for a sweep of models, whose failures are few
+/// and of known kinds.
+fn first_failures(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<Vec<TrialFailure>> {
+    if sweep.config.command.is_none() {
+        return Ok(Vec::new());
+    }
+    let has_failed = |at: &usize| outcomes.all()[*at].ended != TrialEnd::Done;
+    let failed: Vec<usize> = (0..outcomes.all().len())
+        .filter(has_failed)
+        .take(MAX_FAILURES)
+        .collect();
+    let mut failures = Vec::new();
+    for at in failed {
+        let row = outcomes.ended_trial(at)?;
+        failures.push(TrialFailure {
+            trial: row.trial,
+            error: row.error.unwrap_or_default(),
+        });
+    }
+    Ok(failures)
 }
 
 impl SweepStatus {
@@ -171,6 +209,7 @@ impl SweepStatus {
             hand_out: Dispatch::Open,
             done,
             failed,
+            failures: Vec::new(),
             running,
             ready: 0,
             unmade: 0,

@@ -9,6 +9,7 @@ use crate::attempts::PipelineAttempt;
 use crate::attempts::TrialFiles;
 use crate::attempts::WaitModelAttempt;
 use crate::attempts::{AttemptDeadline, AttemptError};
+use crate::attempts::{CommandAttempt, end_orphans};
 use crate::attempts::{NetworkAttempt, trained_epochs};
 use crate::attempts::{SharedData, trial_data};
 use crate::outcomes::earlier_trials;
@@ -38,6 +39,9 @@ pub fn work_trials(
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow),
 ) -> Result<WorkerTally> {
+    if sweep.config.command.is_some() {
+        end_orphans(queue)?;
+    }
     let worker = SweepWorker {
         sweep,
         queue,
@@ -120,6 +124,18 @@ impl SweepWorker<'_> {
                 };
                 attempt.train(&mut row, &samples)
             }
+            TrialModel::Command(command) => {
+                let attempt = CommandAttempt {
+                    attempt,
+                    // The program runs in another directory.
+                    dir: std::path::absolute(dir)?,
+                    earlier,
+                    trial: &trial,
+                    command,
+                    deadline,
+                };
+                attempt.run(&mut row)
+            }
             TrialModel::Network(settings) => {
                 let dataset = trial_data::trial_dataset(self.sweep, &trial)?;
                 let attempt = NetworkAttempt {
@@ -153,7 +169,7 @@ impl SweepWorker<'_> {
     /// Returns true if other workers have trained the trial of `row` further. A worker that was
     /// suspended for long may finish a rung that they have already passed.
     fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
-        if row.fit.is_some() {
+        if row.fit.is_some() || row.reported.is_some() {
             return false;
         }
         let from = self.queue.work_dir(entry);

@@ -11,7 +11,7 @@ use poolcast_sweep::{ParameterNames, parameters_by_kind};
 pub(super) fn sweep_space(config: &Config) -> Value {
     let sweep = &config.wandb.sweep;
     let mut parameters = Map::new();
-    let mut add = |name: &str, parameter: &Parameter| {
+    let add = |parameters: &mut Map<String, Value>, name: &str, parameter: &Parameter| {
         let written = match parameter {
             Parameter::Constant(value) => json!({"value": value}),
             Parameter::Drawn(distribution) => json!(distribution),
@@ -22,18 +22,23 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     let source = config.trial_source();
     if source == TrialSource::WaitSamples {
         for (name, parameter) in config.provision.model.all() {
-            add(&name, parameter);
+            add(&mut parameters, &name, parameter);
         }
     }
     if source == TrialSource::Logs {
         for (name, parameter) in config.preprocessing.parameters.all() {
-            add(&name, parameter);
+            add(&mut parameters, &name, parameter);
+        }
+    }
+    if let Some(command) = &config.command {
+        for (name, parameter) in &command.parameters {
+            parameters.insert(name.clone(), json!(parameter));
         }
     }
     // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
     let names = ParameterNames::from_config(config);
     for (kind, name, parameter) in parameters_by_kind(config) {
-        add(&names.name(kind, &name), parameter);
+        add(&mut parameters, &names.name(kind, &name), parameter);
     }
     if !config.pipelines.is_empty() {
         let names: Vec<&String> = config.pipelines.keys().collect();
@@ -43,7 +48,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     json!({
         "name": sweep.name,
         "method": method_word(sweep.method),
-        "metric": {"name": sweep.metric.name.judged_name(), "goal": sweep.metric.goal},
+        "metric": {"name": sweep.metric.title(), "goal": sweep.metric.goal},
         "parameters": parameters,
     })
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
 use poolcast_base::moment::parse_time_ms;
 use poolcast_base::stats::Scores;
-use poolcast_config::MetricName;
+use poolcast_config::{Metric, MetricName};
 use poolcast_holds::training::{
     Epoch, EpochTimes, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
     read_history,
@@ -33,7 +33,7 @@ const ENDED_ON_REQUEST: &str = "ended on request";
 #[derive(Debug, Clone)]
 pub(super) struct TrackedSweep {
     name: String,
-    metric: MetricName,
+    metric: Metric,
     pipelines: BTreeSet<String>,
     parameter_names: ParameterNames,
 }
@@ -42,7 +42,7 @@ impl TrackedSweep {
     pub(super) fn from_config(sweep: &Config) -> TrackedSweep {
         TrackedSweep {
             name: sweep.wandb.sweep.name.clone(),
-            metric: sweep.wandb.sweep.metric.name,
+            metric: sweep.wandb.sweep.metric.clone(),
             pipelines: sweep.pipelines.keys().cloned().collect(),
             parameter_names: ParameterNames::from_config(sweep),
         }
@@ -58,7 +58,7 @@ impl TrackedSweep {
 
         let mut epochs = trained_epochs(dir);
         if epochs.is_empty() {
-            epochs = ended_epochs(trial, self.metric, began_s);
+            epochs = ended_epochs(trial, &self.metric, began_s);
         }
         let mut tags = vec![trial.pipeline.clone()];
         tags.extend(trial.split.clone());
@@ -69,7 +69,7 @@ impl TrackedSweep {
             tags,
             config,
             began_s: run_start_s(dir, &epochs, began_s),
-            summary: ended_summary(trial, self.metric, &epochs),
+            summary: ended_summary(trial, &self.metric, &epochs),
             epochs,
             outcome: ended_outcome(trial),
         }
@@ -235,16 +235,18 @@ fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
     ])
 }
 
-/// Returns the epochs that a row alone provides, for a trial whose files are gone. A network's
-/// epochs have the value of the sweep's metric, and the epoch of a fit has its scores.
-fn ended_epochs(row: &EndedTrial, metric: MetricName, began_s: f64) -> Vec<TrackedEpoch> {
+/// Returns the epochs that a row alone provides, for a trial whose files are gone, or of a program. A
+/// network's epochs have the value of the sweep's metric, and the epoch of a fit has its scores.
+fn ended_epochs(row: &EndedTrial, metric: &Metric, began_s: f64) -> Vec<TrackedEpoch> {
     // A fit has no values per epoch, but its scores are one step.
     let steps = row.values.len().max(1);
+    let name = metric.reported.clone();
+    let name = name.unwrap_or_else(|| metric.name.to_string());
     let mut epochs = Vec::new();
     for step in 1..=steps {
         let mut values = BTreeMap::new();
         match row.values.get(step - 1) {
-            Some(value) => values.extend(value.map(|value| (metric.to_string(), value))),
+            Some(value) => values.extend(value.map(|value| (name.clone(), value))),
             None => {
                 if let Some(scores) = row.scores() {
                     values.extend(named_scores(VALIDATION, &scores));
@@ -280,14 +282,14 @@ fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
         .collect()
 }
 
-fn ended_summary(
-    row: &EndedTrial,
-    metric: MetricName,
-    epochs: &[TrackedEpoch],
-) -> Map<String, Value> {
+fn ended_summary(row: &EndedTrial, metric: &Metric, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     let mut summary = last_values(epochs);
     if let Some(metrics) = &row.metrics {
         add_training(&mut summary, metrics);
+    }
+    if let Some(reported) = &row.reported {
+        let last = reported.last.iter();
+        summary.extend(last.map(|(name, value)| (name.clone(), json!(value))));
     }
     if let Some(waits) = &row.waits {
         for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
@@ -299,7 +301,7 @@ fn ended_summary(
         summary.extend(fit_summary(&scores));
     }
     // Trackers rank the runs of a sweep by this value, as the sweep does.
-    let judged = metric.judged_name();
+    let judged = metric.title();
     summary.extend(row.value.map(|value| (judged, json!(value))));
     summary.insert("ended".to_owned(), json!(row.ended));
     if row.ended_on_request {

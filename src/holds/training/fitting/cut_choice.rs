@@ -74,6 +74,7 @@ mod tests {
     const LOSS: Metric = Metric {
         name: MetricName::ValidationLoss,
         goal: Goal::Minimize,
+        reported: None,
     };
 
     /// Returns the predictions of cuts with these `logits`, for two samples each: a success and a

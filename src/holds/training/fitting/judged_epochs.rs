@@ -69,6 +69,7 @@ mod tests {
         let metric = Metric {
             name: MetricName::ValidationRocAuc,
             goal: Goal::Maximize,
+            reported: None,
         };
         let epoch = |validation_loss, roc_auc| Epoch {
             epoch: 1,

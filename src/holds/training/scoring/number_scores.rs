@@ -65,7 +65,8 @@ impl NumberScores {
             | MetricName::ValidationAccuracy
             | MetricName::ValidationBrier
             | MetricName::HeldBackPinball
-            | MetricName::HeldBackCost => None,
+            | MetricName::HeldBackCost
+            | MetricName::Reported => None,
         }
     }
 

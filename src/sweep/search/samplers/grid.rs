@@ -5,19 +5,11 @@ use anyhow::{Result, ensure};
 use crate::search::space::{SearchPoint, SearchSpace};
 use poolcast_base::error::hinted;
 
-/// Returns the number of points of a grid over `space`.
+/// Returns the number of points of a grid over `space`: one for a space without parameters.
 ///
 /// # Errors
-/// Fails for a space without parameters, and for a distribution whose values cannot be counted.
+/// Fails for a distribution whose values cannot be counted.
 pub fn point_count(space: &SearchSpace) -> Result<u64> {
-    ensure!(
-        !space.parameters().is_empty(),
-        hinted(
-            "a grid needs a parameter to search",
-            "give one several values, as in `hidden_size: {values: [16, 32]}`"
-        )
-    );
-
     let mut points = 1u64;
     for (name, distribution) in space.parameters() {
         let refusal = || {
