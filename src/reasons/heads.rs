@@ -210,8 +210,14 @@ pub(super) fn innermost(text: &str) -> String {
         let piece = piece.trim_end_matches(['.', ' ']);
         piece.is_empty() || piece.ends_with(", ignoring") || piece.ends_with("skipping")
     };
+    // An expression has operators, and no pieces.
+    let separator = if text.contains("' evaluated to ") {
+        '\0'
+    } else {
+        '|'
+    };
     let kept: Vec<&str> = text
-        .split('|')
+        .split(separator)
         .map(str::trim)
         .filter(|piece| !is_ignored(piece))
         .collect();

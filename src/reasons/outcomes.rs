@@ -15,7 +15,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "toomanyrequests", "too many requests", "throttled", "rate limit", "temporarily unable",
         "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
         "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
-        "too many jobs", "queue is full", "submit limit", "job limit", "would exceed",
+        "too many jobs", "queue is full", "submit limit", "job limit", "would exceed", "maximum number of jobs",
+        "exceeds the queue limit", "instancelimitexceeded",
     ]),
     (Outcome::TimedOut, &[
         "timed out", "transfer.timedout", "timeout", "time out", "deadline exceeded", "no progress",
@@ -42,11 +43,11 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
         "redirects followed", "submission is not allowed", "submission disabled", "not accepting",
         "does not accept", "is draining", "queue is closed", "shutting down", "not alive", "node fail",
-        "unreachable node",
+        "unreachable node", "redirect limit",
     ]),
     (Outcome::Corrupt, &[
         "checksum mismatch", "does not match expected size", "size mismatch", "checksum does not match",
-        "corrupt",
+        "corrupt", "image format not recognized",
     ]),
     (Outcome::Quota, &["quota exceeded", "disk quota", "over quota", "exceeds quota", "exceeded quota"]),
     (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage"]),
@@ -58,7 +59,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "authentication failed", "authentication operation failed", "authorization failed",
         "pull access denied", "not readable", "refuses", "auth failed", "no authentication protocol",
         "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
-        "not able to validate",
+        "not able to validate", "authorization operation failed", "login incorrect", "unauthorizedoperation",
+        "authfailure", "' permission for '",
     ]),
     (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),
     (Outcome::WrongKind, &[
@@ -67,7 +69,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
     ]),
     (Outcome::WrongFormat, &[
         "exec format error", "not compatible with this machine", "no matching manifest",
-        "image format not recognized", "not a valid win32 application", "bad interpreter",
+        "not a valid win32 application", "bad interpreter",
     ]),
     (Outcome::TooLarge, &["argument list too long", "too large", "bytes exceeded"]),
     (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),
@@ -75,7 +77,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "no such file", "not found", "does not exist", "no namespace found", "could not be found",
         "cannot find", "no such", "manifest unknown", "no servers found", "is missing", "missing or not",
         "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
-        "disappear", "no longer exist", "missing from", "specification.filenotfound",
+        "disappear", "no longer exist", "missing from", "specification.filenotfound", "no servers are available to read",
+        "notfound:",
     ]),
     (Outcome::Invalid, &[
         "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not be parsed",
@@ -83,9 +86,21 @@ const WORDS: &[(Outcome, &[&str])] = &[
     ]),
 ];
 
+/// Words of limits on the number of requests.
+const RATE_WORDS: &[&str] = &[
+    "ratelimitexceeded",
+    "rate limit",
+    "too many requests",
+    "slow down",
+];
+
 /// Reads how the operation ended that `scan` is about.
 pub(super) fn read_outcome(scan: &Scan<'_>) -> (Outcome, Option<Number>) {
     let number = read_number(scan);
+    // Some services answer 403 to too many requests.
+    if scan.has_any(RATE_WORDS) {
+        return (Outcome::Busy, number);
+    }
     let by_number = number.map_or(Outcome::Unknown, of_number);
     if by_number != Outcome::Unknown && by_number != Outcome::Failed {
         return (by_number, number);

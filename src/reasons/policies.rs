@@ -49,6 +49,8 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         (_, true) => (Thing::Expression, Outcome::Undefined),
         _ if !is_true => (Thing::Expression, Outcome::Unknown),
         ([Thing::ProgramEnd], _) => (Thing::ProgramEnd, Outcome::Failed),
+        // Without a difference of times, the expression is about a fixed one.
+        ([Thing::Time], _) if is_deadline(expression) => (Thing::Time, Outcome::Expired),
         ([only @ (Thing::Memory | Thing::Disk)], _) if is_over_a_number(expression) => {
             (*only, Outcome::TooLarge)
         }
@@ -60,6 +62,16 @@ pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             .said_by(speaker)
             .named(Some(expression).filter(|text| !text.is_empty())),
     )
+}
+
+/// Returns true if `expression` is true from a fixed time on.
+fn is_deadline(expression: &str) -> bool {
+    let words = expression.to_ascii_lowercase();
+    let is_of_now = words.contains("time()") || words.contains("currenttime");
+    is_of_now
+        && !expression.contains('-')
+        && !words.contains("wallclock")
+        && !words.contains("duration")
 }
 
 /// Returns true if `expression` compares with numbers alone: no request changes these.
@@ -93,7 +105,7 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
 const RESOURCES: &[(Thing, &[&str])] = &[
     (Thing::Memory, &[
         "memory", "virtualmemory", "pss", "residentset", "resident set", "imagesize", "image size", "rss",
-        "vmem", "ram ", "oom", "out-of-memory",
+        "vmem", "ram ", "oom", "out-of-memory", "out_of_memory",
     ]),
     (Thing::Disk, &["disk", "scratch", "local storage"]),
     (Thing::Time, &[
@@ -108,12 +120,13 @@ const RESOURCES: &[(Thing, &[&str])] = &[
         "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
         "attempt", "evicted",
     ]),
+    (Thing::Resource, &["resource limit", "resource usage", "resources exceeded"]),
 ];
 
 /// Words that set a use against a limit.
 #[rustfmt::skip]
 const OVER_WORDS: &[&str] = &[
-    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "oom",
+    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "out_of_memory", "oom",
     "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
     "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
     "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",

@@ -132,9 +132,13 @@ fn quantities(scan: &Scan<'_>) -> Vec<Quantity> {
         let is_share = [" of", " /"]
             .iter()
             .any(|end| before.trim_end().ends_with(end));
+        let after = rest[number_length..].trim_start();
+        let is_factor =
+            after.starts_with('*') || after.starts_with("times ") || after.starts_with("x ");
         // `exit code (134) > 128` compares two codes.
         let is_joined = !before.contains(char::is_alphanumeric);
         let role = match found.last() {
+            _ if is_factor => Role::Other,
             Some(last) if is_joined && last.role == Role::Other => Role::Other,
             Some(last) if is_share && last.role == Role::Use => Role::Limit,
             _ => role_of(before),

@@ -104,6 +104,14 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
         facts.number = Some(Number::Errno(subcode));
     }
     fill_in_from_code(&mut facts, code, subcode);
+    // A transfer failed, whatever the text says.
+    if facts.kind.thing == Thing::Unknown && facts.kind.operation == Operation::Unknown {
+        facts.kind.operation = match code {
+            12 => Operation::Send,
+            13 => Operation::Receive,
+            _ => Operation::Unknown,
+        };
+    }
     facts
 }
 
@@ -311,7 +319,7 @@ const CONTAINER_SOFTWARE: &[&str] = &[
 const CONTAINERS: &[&str] = &[
     "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
     "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
-    "invalid reference format", "docker daemon",
+    "invalid reference format", "docker daemon", "executable file not found in",
 ];
 
 /// Words of credentials by which images are pulled.
@@ -345,8 +353,10 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if scan.has("invalid image name") {
         outcome = Outcome::Invalid;
     }
+    let lacks_program = scan.has("executable file not found in");
     let (thing, operation) = match (program, pulled) {
         (Some(_), _) => (Thing::Program, Operation::Start),
+        _ if lacks_program => (Thing::Program, Operation::Start),
         _ if outcome == Outcome::Invalid && scan.has("image name") => {
             (Thing::Image, Operation::Start)
         }
@@ -430,9 +440,11 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     ]);
     let is_certificate_of_server = scan.has_any(&["ssl certificate", "x509:"]);
     // The errors of GRAM have numbers, and only these two are about credentials.
-    let is_other_error = (scan.after("globus error "))
-        .is_some_and(|rest| !["7:", "131:"].iter().any(|own| rest.starts_with(own)));
-    if !is_about || is_certificate_of_server || is_other_error {
+    let error = scan.after("globus error ");
+    let is_own = |rest: &str| ["7:", "131:"].iter().any(|own| rest.starts_with(own));
+    let is_own_error = error.is_some_and(is_own);
+    let is_other_error = error.is_some() && !is_own_error;
+    if !is_about && !is_own_error || is_certificate_of_server || is_other_error {
         return None;
     }
     let (outcome, number) = match read_outcome(scan) {
@@ -479,6 +491,8 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "changing sandbox ownership",
         "no condor_shadow installed",
         "procd",
+        "snapshot for vm",
+        "dprintf hit fatal",
     ]);
     if !is_own {
         return None;

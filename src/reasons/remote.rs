@@ -21,7 +21,8 @@ const REMOTE_WORDS: &[&str] = &[
 /// Words of the same that no policy of another kind has.
 #[rustfmt::skip]
 const SURE_WORDS: &[&str] = &[
-    "matching route", "route in job_router", "route job limit", "job universe", "gridmanager", "vmgahp",
+    "invalidamiid", "invalidkeypair", "instancelimitexceeded", "insufficientinstancecapacity", "unauthorizedoperation",
+    "compute.instances.", "matching route", "route in job_router", "route job limit", "job universe", "gridmanager", "vmgahp",
 ];
 
 /// Words of a request that the other system does not take from anybody.
@@ -29,7 +30,8 @@ const SURE_WORDS: &[&str] = &[
 const REQUEST_WORDS: &[&str] = &[
     "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
     "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
-    "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
+    "aborted by esub", "job rejected", "requested project", "unknown project", "no such queue", "illegal attribute",
+    "invalidamiid", "invalidparameter", "invalidkeypair", "invalidgroup", "invalidsubnet", "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
     "vmgahp_err_jobclassad",
 ];
 
@@ -54,7 +56,8 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
     if let Some(stage) = read_stage(scan) {
         return Some(ReasonFacts { message, ..stage });
     }
-    let is_ended = own.has_any(&["killed", "exceeded"]);
+    let is_ended = own.has_any(&["killed", "exceeded", "out_of_memory", "out of memory"])
+        && !own.has_any(&["limitexceeded", "queue limit"]);
     if let Some(thing) = is_ended.then(|| limited_thing(&own)).flatten() {
         let (limit, used) = match thing {
             Thing::Time => read_times(&own),
