@@ -76,7 +76,7 @@ pub(crate) struct CommandAttempt<'a> {
 
 /// The way in which a program ended.
 enum ProgramEnd {
-    /// On its own, after so many checkpoints.
+    /// On its own.
     Exited(ExitStatus),
     /// The sweep ended it, because others were better.
     Terminated,

@@ -131,8 +131,7 @@ impl GrowingFile {
             if block.is_empty() {
                 return Ok(());
             }
-            let mut lines = block.split_inclusive(|byte| *byte == b'\n').peekable();
-            while let Some(line) = lines.next() {
+            for line in block.split_inclusive(|byte| *byte == b'\n') {
                 if self.begun.len() + line.len() <= MAX_LINE_BYTES {
                     self.begun.extend_from_slice(line);
                 }

@@ -103,7 +103,7 @@ impl Drop for TrialProcess {
 }
 
 /// Ends the processes of the attempts in `dirs` that run on this machine and have outlived their
-/// workers. The name of a directory ends with that of its worker, which has the worker's process id.
+/// workers. The name of a directory ends with the worker's name, which has its process id.
 pub(super) fn end_orphans(dirs: &BTreeSet<PathBuf>) {
     let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes {
@@ -126,8 +126,8 @@ pub(super) fn end_orphans(dirs: &BTreeSet<PathBuf>) {
     }
 }
 
-/// Returns true if the process numbers in the directory `process` of `/proc` are those of this
-/// process, and not of a container.
+/// Returns true if the process ids in the directory `process` of `/proc` are comparable with the id of
+/// this process. In a container, they may be others.
 fn is_comparable(process: &Path) -> bool {
     let own = fs_err::read_link("/proc/self/ns/pid").ok();
     own.is_some() && fs_err::read_link(process.join("ns/pid")).ok() == own

@@ -55,11 +55,13 @@ impl CommandConfig {
 
     /// Iterates over the parameters that a sweep draws. The name of a nested parameter is dotted.
     pub fn drawn(&self) -> impl Iterator<Item = (Cow<'static, str>, &Distribution)> {
-        let drawn = |(name, parameter)| match parameter {
-            &CommandParameter::Drawn(ref distribution) => Some((Cow::Owned(name), distribution)),
-            CommandParameter::Constant(_) | CommandParameter::Nested(_) => None,
-        };
-        self.all().into_iter().filter_map(drawn)
+        let mut drawn = Vec::new();
+        for (name, parameter) in self.all() {
+            if let CommandParameter::Drawn(distribution) = parameter {
+                drawn.push((Cow::Owned(name), distribution));
+            }
+        }
+        drawn.into_iter()
     }
 
     /// Lists all parameters that have a value of their own. The name of a nested parameter is

@@ -437,8 +437,7 @@ impl FileReader<'_> {
     }
 }
 
-/// Estimates the number of points of a grid over `parameters`: that of all listed values and whole
-/// numbers.
+/// Estimates the number of points of a grid over `parameters`, from listed values and whole numbers.
 fn grid_points(parameters: &Value) -> f64 {
     let parameters = parameters.as_object().into_iter().flat_map(Map::values);
     let points = parameters.map(|parameter| {
