@@ -42,11 +42,12 @@ impl SlurmNumber {
         }
     }
 
-    /// Returns the number if it is above 0, for fields in which 0 means missing, as do the largest
+    /// Returns the number if it is above 0, for fields in which 0 means missing, as do the two largest
     /// 32-bit numbers.
     pub fn positive(&self) -> Option<i64> {
-        let is_stated = |number: &i64| *number > 0 && *number < i64::from(u32::MAX - 1);
-        self.known().filter(is_stated)
+        let unset = [u32::MAX - 1, u32::MAX].map(i64::from);
+        self.known()
+            .filter(|number| *number > 0 && !unset.contains(number))
     }
 
     /// Returns a limit in minutes. `None` means no limit, for which Slurm also writes the largest
