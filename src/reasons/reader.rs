@@ -104,8 +104,10 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
         facts.number = Some(Number::Errno(subcode));
     }
     fill_in_from_code(&mut facts, code, subcode);
-    // A transfer failed, whatever the text says.
-    if facts.kind.thing == Thing::Unknown && facts.kind.operation == Operation::Unknown {
+    // The text may say no more than that a transfer failed.
+    let is_unread =
+        facts.kind.thing == Thing::Unknown && facts.kind.operation == Operation::Unknown;
+    if is_unread && input.scan.has("transfer") {
         facts.kind.operation = match code {
             12 => Operation::Send,
             13 => Operation::Receive,
