@@ -93,7 +93,6 @@ const ROWS: &[Row] = &[
     (12, 256, "Transfer output files failure at execution point slot1@e using protocol gdrive. Details: userRateLimitExceeded ( URL file = gdrive://results/out.tar )|", Thing::Object, Outcome::Busy, Some(Later), "gdrive://results/out.tar"),
     (13, 256, "Transfer input files failure at execution point slot1@e using protocol root. Details: [ERROR] Server responded with an error: [3011] No servers are available to read the file. ( URL file = root://se.lab.example//a/in.root )|", Thing::Object, Outcome::Absent, Some(Fix), "root://se.lab.example//a/in.root"),
     (12, 256, "Transfer output files failure at execution point slot1@e using protocol davs. Details: (Destination) Redirect limit has been reached ( URL file = davs://se.lab.example/a/out.root )|", Thing::Object, Outcome::Unavailable, Some(Later), "davs://se.lab.example/a/out.root"),
-    (13, 0, "EF Failed to transfer input files", Thing::Unknown, Outcome::Unknown, Some(TryOne), "each of its files"),
     // Windows.
     (0, 0, "EF Failed to initialize user_priv as \"(null)\\anna\".  Make sure this account's password is securely stored with condor_store_cred.", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
     (6, 8, "EF Failed to execute 'C:\\condor\\execute\\dir_1\\scratch\\run.py': Bad exe type. err=193 (errno=8: 'Exec format error')", Thing::Program, Outcome::WrongFormat, Some(Fix), "python.exe"),

@@ -104,16 +104,6 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
         facts.number = Some(Number::Errno(subcode));
     }
     fill_in_from_code(&mut facts, code, subcode);
-    // The text may say no more than that a transfer failed.
-    let is_unread =
-        facts.kind.thing == Thing::Unknown && facts.kind.operation == Operation::Unknown;
-    if is_unread && input.scan.has("transfer") {
-        facts.kind.operation = match code {
-            12 => Operation::Send,
-            13 => Operation::Receive,
-            _ => Operation::Unknown,
-        };
-    }
     facts
 }
 

@@ -417,6 +417,6 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Unknown], side: EP, outcome: DISK, action: TryOne, fault: Machine, mend: "the machine failed: another one may work", ..ANY },
     Rule { thing: &[Thing::Unknown], outcome: &[TimedOut, Disconnected, Unavailable, Busy, MountLost, Corrupt], action: Later, fault: Server,
         mend: "this passes without a repair: release it later", ..ANY },
-    Rule { thing: &[Thing::Unknown], operation: &[Send, Receive], outcome: &[Outcome::Unknown, Failed], action: TryOne, fault: UserOrMachine,
-        mend: "the transfer broke off, and the reason does not say why: try one, and check that each of its files exists", look: "the events before the hold", ..ANY },
+    Rule { thing: &[Thing::Unknown], operation: &[Send, Receive], side: AP, outcome: &[Outcome::Unknown], action: TryOne, fault: UserOrMachine,
+        mend: "the transfer broke off, and the reason does not say why: try one", look: "the events before the hold", ..ANY },
 ];
