@@ -11,8 +11,9 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "could not resolve", "no such host", "name or service not known", "name resolution", "unknown host",
         "nodename nor servname", "host not found", "cannot resolve", "unresolvable",
     ]),
+    (Outcome::Busy, RATE_WORDS),
     (Outcome::Busy, &[
-        "toomanyrequests", "too many requests", "throttled", "rate limit", "temporarily unable",
+        "toomanyrequests", "throttled", "temporarily unable",
         "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
         "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
         "too many jobs", "queue is full", "submit limit", "job limit", "would exceed", "maximum number of jobs",

@@ -108,11 +108,8 @@ pub(super) fn leading_number(text: &str) -> Option<i64> {
 /// Returns the address of a URL in `text`; `None` if there is none.
 pub(super) fn first_url(text: &str) -> Option<&str> {
     // A proxy is named beside the address that was asked for.
-    let proxies = ["http_proxy=http://", "https_proxy=http://"];
-    let is_of_proxy = |at: usize| {
-        let until = &text[..at + "://".len()];
-        proxies.iter().any(|proxy| until.ends_with(proxy))
-    };
+    let proxies = ["http_proxy=http", "https_proxy=http"];
+    let is_of_proxy = |at: usize| proxies.iter().any(|proxy| text[..at].ends_with(proxy));
     let mut places = text.match_indices("://").map(|(at, _)| at);
     let at = places.find(|at| !is_of_proxy(*at))?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
