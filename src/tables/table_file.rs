@@ -79,10 +79,12 @@ fn read_csv<T>(
     begin: impl FnOnce(&[String]) -> Result<T>,
     mut add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
 ) -> Result<T> {
+    // The buffer is large enough for the first line of a table with thousands of columns.
+    let mut input = BufReader::with_capacity(1 << 20, fs_err::File::open(path)?);
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
-        .delimiter(separator(path)?)
-        .from_reader(fs_err::File::open(path)?);
+        .delimiter(separator(input.fill_buf()?))
+        .from_reader(input);
     let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
     check_column_names(&names)?;
 
@@ -96,17 +98,12 @@ fn read_csv<T>(
     Ok(table)
 }
 
-/// Maximum part of a file in which its first line is looked for, in bytes.
-const MAX_HEADER_BYTES: u64 = 1 << 20;
-
-/// Returns the byte that separates the columns of a text table: a comma, or a tab or a semicolon if the first
-/// line has no comma.
-fn separator(path: &Path) -> Result<u8> {
-    let mut header = Vec::new();
-    let file = fs_err::File::open(path)?;
-    BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut header)?;
-    let has = |byte: &u8| header.contains(byte);
-    Ok([b',', b'\t', b';'].into_iter().find(has).unwrap_or(b','))
+/// Returns the byte that separates the columns of a text table that begins with `header`: a comma, or a tab
+/// or a semicolon if the first line has no comma.
+fn separator(header: &[u8]) -> u8 {
+    let line = header.split(|byte| *byte == b'\n').next();
+    let has = |byte: &u8| line.is_some_and(|line| line.contains(byte));
+    [b',', b'\t', b';'].into_iter().find(has).unwrap_or(b',')
 }
 
 fn csv_cell(text: &str) -> TableCell<'_> {
