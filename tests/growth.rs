@@ -14,7 +14,7 @@ use htcondor_eventlog::ReadOptions;
 use parquet::data_type::{DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use poolcast_advice::{AdviceModels, JobAdvice, JobQueue, ModelOrigin, advise};
+use poolcast_advice::{AdviceModel, JobAdvice, JobQueue, ModelOrigin, advise};
 use poolcast_base::salt::OwnerSalt;
 use poolcast_events::{IngestListener, read_into_memory};
 use poolcast_holds::answers::LearnedAnswers;
@@ -416,14 +416,12 @@ fn advice(text: &[u8]) -> Vec<JobAdvice> {
     let config = Config::load_built_in(&BTreeMap::new()).expect("the defaults");
     let asked_ms = store.summary.end_ms;
     let answers = LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed);
-    let answers = answers.expect("learned");
-    assert!(answers.is_some(), "the log teaches something");
-    let models = AdviceModels {
-        trained: None,
-        answers: answers.as_ref(),
+    let answers = answers.expect("learned").expect("outcomes");
+    let model = AdviceModel {
+        answers: &answers,
         origin: &ModelOrigin::default(),
     };
-    let all = advise(&store, models, &config.advice, None).expect("advice");
+    let all = advise(&store, Some(model), &config.advice, None).expect("advice");
     assert!(!all.is_empty());
     all
 }

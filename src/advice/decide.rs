@@ -1,14 +1,14 @@
-//! Decides the action for one hold from its probability of success, the thresholds of the model and
-//! the outcomes of similar holds.
+//! Puts the answer about a held job into words, with the outcomes of similar holds. With known costs of mistakes, these
+//! decide instead.
 
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
+use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::{
     FailedReleases, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, RecoveryRecord, ThingState,
 };
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule};
-use poolcast_holds::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
@@ -21,36 +21,15 @@ const MIN_SUCCESS_RATE_AGAINST_RULE: f64 = 0.25;
 /// fault.
 const MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT: f64 = 0.5;
 
-/// The probability thresholds for firm and for probable answers.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct DecisionThresholds {
-    pub(super) firm: AnswerThresholds,
-    pub(super) probable: AnswerThresholds,
-}
-
-impl DecisionThresholds {
-    /// Returns true if the model is precise enough for at least one kind of answer.
-    fn has_any(&self) -> bool {
-        let sides = [self.firm, self.probable];
-        sides
-            .iter()
-            .any(|side| side.success.is_some() || side.failure.is_some())
-    }
-}
-
-/// Evidence for the decision on one hold.
+/// The outcomes of holds like one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HoldEvidence {
-    /// The model's probability of success.
-    pub(super) probability: f64,
-    /// Outcomes of similar holds, with the same reason or the same code and subcode.
-    pub(super) similar: Option<SimilarHolds>,
+pub(super) struct SimilarOutcomes {
+    /// Outcomes of holds with the same reason, or else with the same code and subcode.
+    pub(super) all: Option<SimilarHolds>,
     /// Outcomes of holds for the same reason.
     pub(super) of_reason: SimilarHolds,
     /// Another job's release since this hold began, after which the job got past the same fault.
     pub(super) passed_since: Option<PassedSince>,
-    /// Holds of the job with this code and subcode, this one included.
-    pub(super) holds_for_this_reason: usize,
 }
 
 /// What a job shares with a held one, after whose hold it was released and got past the fault.
@@ -86,56 +65,20 @@ pub(super) struct AdviceDecision {
     pub(super) reasons: Vec<String>,
 }
 
-impl HoldEvidence {
+impl SimilarOutcomes {
     /// Returns true if the outcomes of holds for the same reason contradict a rule that predicts
     /// failure. Holds with the same code alone cannot: they may have other faults.
-    pub(super) fn contradicts_rule(&self) -> bool {
+    pub(super) fn contradict_rule(&self) -> bool {
         let SimilarHolds { holds, rate, .. } = self.of_reason;
         let often_succeeded = holds >= MIN_SIMILAR_HOLDS && rate >= MIN_SUCCESS_RATE_AGAINST_RULE;
         often_succeeded || self.passed_since.is_some()
     }
-}
 
-/// Decides the action for a hold that no rule decides. Gives no advice if the evidence is too weak.
-pub(super) fn decide_by_probability(
-    settings: &AdviceConfig,
-    thresholds: &DecisionThresholds,
-    hold: HoldEvidence,
-) -> AdviceDecision {
-    if let Some(cost) = settings.cost {
-        let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
-        return decide_by_cost(settings, release_from, hold);
+    /// States the outcomes.
+    fn words(self) -> impl Iterator<Item = String> {
+        let passed = self.passed_since.map(|passed| passed.words().to_owned());
+        self.all.map(similar_holds_words).into_iter().chain(passed)
     }
-    if !thresholds.has_any() {
-        let unproven = "the model's answers were not right often enough on later holds";
-        return decide_by_record(settings, hold, unproven);
-    }
-
-    let steps = [
-        (AnswerFirmness::Firm, thresholds.firm),
-        (AnswerFirmness::Probable, thresholds.probable),
-    ];
-    // Firm thresholds come first, so an answer gets the highest certainty that it can have.
-    for (firmness, thresholds) in steps {
-        let is_success = |from: &AnswerThreshold| hold.probability >= from.probability;
-        let is_failure = |up_to: &AnswerThreshold| hold.probability <= up_to.probability;
-        let success = thresholds.success.filter(is_success);
-        let failure = thresholds.failure.filter(is_failure);
-        // A probability that passes both thresholds does not separate success from failure.
-        let (action, evidence) = match (success, failure) {
-            (Some(success), None) => (HoldAction::Release, success),
-            (None, Some(failure)) => (action_on_failure(settings, hold, firmness), failure),
-            _ => continue,
-        };
-        return AdviceDecision {
-            action,
-            ground: AdviceGround::Model,
-            firmness: Some(firmness),
-            evidence: Some(evidence),
-            reasons: decision_reasons(action, hold),
-        };
-    }
-    no_advice("the probability is not decisive: answers to similar holds were wrong too often")
 }
 
 /// Facts about the answer on a held job that its words need, besides its evidence.
@@ -159,17 +102,16 @@ pub(super) fn decide_by_answer(
     answer: HeldAnswer,
     evidence: &HeldEvidence,
     notes: AnswerNotes,
-    hold: HoldEvidence,
+    similar: SimilarOutcomes,
 ) -> AdviceDecision {
     // Odds of other kinds of holds are no odds of this one.
     let has_odds = !evidence.is_of_unknown_kind();
     if let Some(cost) = settings.cost.filter(|_| has_odds) {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
-        return decide_by_cost(settings, release_from, hold);
+        return decide_by_cost(settings, release_from, evidence, similar);
     }
     let mut reasons = answer_reasons(answer.action, evidence, &notes);
-    reasons.extend(hold.similar.map(similar_holds_words));
-    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
+    reasons.extend(similar.words());
     let ground = match answer.action {
         HoldAction::None => AdviceGround::Nothing,
         _ => AdviceGround::Model,
@@ -181,6 +123,14 @@ pub(super) fn decide_by_answer(
         evidence: notes.reached,
         reasons,
     }
+}
+
+/// States how often a job was held for the reason.
+fn often_held_words(evidence: &HeldEvidence) -> String {
+    format!(
+        "it was held {} times for this reason",
+        evidence.holds_for_code
+    )
 }
 
 /// States the odds that lead to an action, or why they are unknown.
@@ -216,10 +166,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         }
         HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
         HoldAction::Fix if evidence.failed_while_others_read() => Some(OTHERS_READ.to_owned()),
-        HoldAction::Remove => Some(format!(
-            "it was held {} times for this reason",
-            evidence.holds_for_code
-        )),
+        HoldAction::Remove => Some(often_held_words(evidence)),
         _ => None,
     };
     let others = (action == HoldAction::Release)
@@ -355,61 +302,42 @@ fn unknown_words() -> String {
 fn decide_by_cost(
     settings: &AdviceConfig,
     release_from: f64,
-    hold: HoldEvidence,
+    evidence: &HeldEvidence,
+    similar: SimilarOutcomes,
 ) -> AdviceDecision {
-    let action = if hold.probability >= release_from {
+    let probability = evidence.probability_now();
+    let action = if probability >= release_from {
         HoldAction::Release
     } else {
-        action_on_failure(settings, hold, AnswerFirmness::Firm)
+        action_on_failure(settings, evidence, similar)
     };
-    let mut reasons = decision_reasons(action, hold);
-    reasons.push(format!(
+    let why = match action {
+        HoldAction::Remove => Some(often_held_words(evidence)),
+        HoldAction::Later => Some("similar holds succeeded later".to_owned()),
+        _ => None,
+    };
+    let odds = format!(
+        "released unchanged, it succeeds with a probability of {} now",
+        percent_words(probability)
+    );
+    let cost = format!(
         "with `advice.cost`, a release pays from {:.0} %",
         100.0 * release_from
-    ));
+    );
     AdviceDecision {
         action,
         ground: AdviceGround::Model,
         firmness: None,
         evidence: None,
-        reasons,
+        reasons: (why.into_iter().chain([odds]))
+            .chain(similar.words())
+            .chain([cost])
+            .collect(),
     }
 }
 
-/// Decides by the outcomes of similar holds, because the model cannot, for the reason `why_no_model`.
-/// Such a decision is never firm, and never a removal.
-pub(super) fn decide_by_record(
-    settings: &AdviceConfig,
-    hold: HoldEvidence,
-    why_no_model: &str,
-) -> AdviceDecision {
-    let Some(similar) = hold
-        .similar
-        .filter(|similar| similar.holds >= MIN_SIMILAR_HOLDS)
-    else {
-        return no_advice(&format!(
-            "{why_no_model}, and too few similar holds are known"
-        ));
-    };
-
-    let wanted = settings.probable_precision;
-    let action = if wilson_lower(similar.rate, similar.holds) >= wanted {
-        HoldAction::Release
-    } else if wilson_lower(1.0 - similar.rate, similar.holds) >= wanted {
-        action_on_failure(settings, hold, AnswerFirmness::Probable)
-    } else {
-        return no_advice(&format!("{why_no_model}; {}", similar_holds_words(similar)));
-    };
-    AdviceDecision {
-        action,
-        ground: AdviceGround::Record,
-        firmness: Some(AnswerFirmness::Probable),
-        evidence: None,
-        reasons: vec![similar_holds_words(similar), why_no_model.to_owned()],
-    }
-}
-
-fn no_advice(why: &str) -> AdviceDecision {
+/// Gives no advice, for the reason `why`.
+pub(super) fn no_advice(why: &str) -> AdviceDecision {
     AdviceDecision {
         action: HoldAction::None,
         ground: AdviceGround::Nothing,
@@ -419,48 +347,23 @@ fn no_advice(why: &str) -> AdviceDecision {
     }
 }
 
-/// Returns the action for a job that would fail if it were released now. A removal cannot be
-/// undone, so it needs a firm answer.
+/// Returns the action for a job that would fail if it were released now.
 fn action_on_failure(
     settings: &AdviceConfig,
-    hold: HoldEvidence,
-    firmness: AnswerFirmness,
+    evidence: &HeldEvidence,
+    similar: SimilarOutcomes,
 ) -> HoldAction {
-    let is_firm = firmness == AnswerFirmness::Firm;
-    if is_firm && hold.holds_for_this_reason >= settings.remove_from_holds {
+    if evidence.holds_for_code >= settings.remove_from_holds {
         return HoldAction::Remove;
     }
-    let passes = hold.similar.is_some_and(|similar| {
-        similar.holds >= MIN_SIMILAR_HOLDS && similar.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
+    let passes = similar.all.is_some_and(|all| {
+        all.holds >= MIN_SIMILAR_HOLDS && all.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
     });
     if passes {
         HoldAction::Later
     } else {
         HoldAction::Fix
     }
-}
-
-/// States the reasons for an action, with the probability and the outcomes of similar holds.
-fn decision_reasons(action: HoldAction, hold: HoldEvidence) -> Vec<String> {
-    let percent = percent_words(hold.probability);
-    let first = match action {
-        HoldAction::Remove => format!(
-            "it was held {} times for this reason; released unchanged, it succeeds with a probability of {percent}",
-            hold.holds_for_this_reason
-        ),
-        HoldAction::Later => {
-            format!(
-                "released now, it succeeds with a probability of {percent}, but similar holds succeeded later"
-            )
-        }
-        _ => format!("released unchanged, it succeeds with a probability of {percent}"),
-    };
-    let mut reasons = vec![first];
-    if let Some(similar) = hold.similar {
-        reasons.push(similar_holds_words(similar));
-    }
-    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
-    reasons
 }
 
 /// Formats a probability as a percentage, but never as 0 % or 100 %.
@@ -508,30 +411,6 @@ mod tests {
         site_model: None,
     };
 
-    fn threshold(probability: f64) -> Option<AnswerThreshold> {
-        Some(AnswerThreshold {
-            probability,
-            answers: 100,
-            right: 95,
-            clusters: 100,
-            coverage: 0.3,
-            lower: 0.88,
-        })
-    }
-
-    fn thresholds() -> DecisionThresholds {
-        DecisionThresholds {
-            firm: AnswerThresholds {
-                success: threshold(0.9),
-                failure: threshold(0.1),
-            },
-            probable: AnswerThresholds {
-                success: threshold(0.7),
-                failure: threshold(0.3),
-            },
-        }
-    }
-
     fn similar(holds: usize, successes: usize) -> Option<SimilarHolds> {
         Some(SimilarHolds {
             kind: SimilarHoldKind::Code,
@@ -549,87 +428,17 @@ mod tests {
         }
     }
 
-    fn hold(probability: f64) -> HoldEvidence {
-        HoldEvidence {
-            probability,
-            similar: similar(100, 20),
-            of_reason: of_reason(0, 0),
+    fn outcomes(all: Option<SimilarHolds>, of_reason: SimilarHolds) -> SimilarOutcomes {
+        SimilarOutcomes {
+            all,
+            of_reason,
             passed_since: None,
-            holds_for_this_reason: 1,
         }
     }
 
-    fn decide(hold: HoldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
-        let decision = decide_by_probability(&SETTINGS, &thresholds(), hold);
-        (decision.action, decision.firmness)
-    }
-
-    #[test]
-    fn answers_are_as_firm_as_their_evidence() {
-        use AnswerFirmness::{Firm, Probable};
-        assert_eq!(decide(hold(0.9)), (HoldAction::Release, Some(Firm)));
-        assert_eq!(decide(hold(0.89)), (HoldAction::Release, Some(Probable)));
-        assert_eq!(decide(hold(0.69)), (HoldAction::None, None));
-        assert_eq!(decide(hold(0.3)), (HoldAction::Fix, Some(Probable)));
-        assert_eq!(decide(hold(0.1)), (HoldAction::Fix, Some(Firm)));
-    }
-
-    #[test]
-    fn repeated_failures_are_removed_and_transient_faults_wait() {
-        let often = HoldEvidence {
-            holds_for_this_reason: 5,
-            ..hold(0.05)
-        };
-        assert_eq!(decide(often).0, HoldAction::Remove);
-        // A probable answer never leads to a removal.
-        let uncertain = HoldEvidence {
-            probability: 0.25,
-            ..often
-        };
-        assert_eq!(
-            decide(uncertain),
-            (HoldAction::Fix, Some(AnswerFirmness::Probable))
-        );
-        let passing = HoldEvidence {
-            similar: similar(100, 60),
-            ..hold(0.05)
-        };
-        assert_eq!(decide(passing).0, HoldAction::Later);
-    }
-
-    #[test]
-    fn similar_holds_decide_without_thresholds() {
-        let none = DecisionThresholds::default();
-        let by_record = |similar| {
-            let hold = HoldEvidence {
-                similar,
-                ..hold(0.9)
-            };
-            let decision = decide_by_probability(&SETTINGS, &none, hold);
-            (decision.action, decision.ground)
-        };
-        assert_eq!(
-            by_record(similar(100, 2)),
-            (HoldAction::Fix, AdviceGround::Record)
-        );
-        assert_eq!(
-            by_record(similar(100, 95)),
-            (HoldAction::Release, AdviceGround::Record)
-        );
-        assert_eq!(
-            by_record(similar(100, 50)),
-            (HoldAction::None, AdviceGround::Nothing)
-        );
-        assert_eq!(
-            by_record(similar(19, 0)),
-            (HoldAction::None, AdviceGround::Nothing)
-        );
-        assert_eq!(by_record(None), (HoldAction::None, AdviceGround::Nothing));
-    }
-
-    #[test]
-    fn reasons_of_an_answer_have_the_bound_and_what_is_unknown() {
-        let evidence = HeldEvidence {
+    /// Evidence on a job that was held for a missing output.
+    fn evidence() -> HeldEvidence {
+        HeldEvidence {
             hold: 0,
             rule_key: RuleKey {
                 code: (12, 2),
@@ -666,7 +475,12 @@ mod tests {
             failed_just_now: false,
             holds_for_code: 1,
             is_beyond_learned: false,
-        };
+        }
+    }
+
+    #[test]
+    fn reasons_of_an_answer_have_the_bound_and_what_is_unknown() {
+        let evidence = evidence();
         let state = |successes_since, success_lower| {
             Some(ThingState {
                 kind: ThingKind::File,
@@ -797,25 +611,31 @@ mod tests {
             }),
             ..SETTINGS
         };
-        let action = |probability| {
-            decide_by_probability(&settings, &DecisionThresholds::default(), hold(probability))
-                .action
+        let action = |now, all, holds_for_code| {
+            let mut evidence = evidence();
+            evidence.odds.now = now;
+            evidence.recovered = 0;
+            evidence.holds_for_code = holds_for_code;
+            let answer = HeldAnswer {
+                action: HoldAction::None,
+                firmness: None,
+                is_by_rule: false,
+                recovery: None,
+            };
+            let similar = outcomes(all, of_reason(0, 0));
+            let notes = AnswerNotes::default();
+            decide_by_answer(&settings, answer, &evidence, notes, similar).action
         };
-        assert_eq!(
-            (action(0.2), action(0.19)),
-            (HoldAction::Release, HoldAction::Fix)
-        );
+        assert_eq!(action(0.2, None, 1), HoldAction::Release);
+        assert_eq!(action(0.19, similar(100, 20), 1), HoldAction::Fix);
+        assert_eq!(action(0.19, similar(100, 60), 1), HoldAction::Later);
+        assert_eq!(action(0.19, similar(100, 60), 5), HoldAction::Remove);
     }
 
     #[test]
     fn many_successes_for_the_same_reason_contradict_a_rule() {
-        let contradicts = |holds, successes| {
-            let evidence = HoldEvidence {
-                of_reason: of_reason(holds, successes),
-                ..hold(0.5)
-            };
-            evidence.contradicts_rule()
-        };
+        let contradicts =
+            |holds, successes| outcomes(None, of_reason(holds, successes)).contradict_rule();
         assert!(contradicts(20, 5));
         assert!(!contradicts(19, 19));
         assert!(!contradicts(100, 24));
@@ -824,26 +644,17 @@ mod tests {
 
     #[test]
     fn holds_with_the_same_code_do_not_contradict_a_rule() {
-        let evidence = HoldEvidence {
-            similar: similar(500, 480),
-            of_reason: of_reason(3, 0),
-            ..hold(0.9)
-        };
-        assert!(!evidence.contradicts_rule());
+        let similar = outcomes(similar(500, 480), of_reason(3, 0));
+        assert!(!similar.contradict_rule());
     }
 
     #[test]
     fn one_pass_since_the_hold_contradicts_a_rule() {
-        let evidence = HoldEvidence {
-            of_reason: of_reason(3, 1),
+        let similar = SimilarOutcomes {
             passed_since: Some(PassedSince::Reason),
-            ..hold(0.9)
+            ..outcomes(None, of_reason(3, 1))
         };
-        assert!(evidence.contradicts_rule());
-        let decision = decide_by_probability(&SETTINGS, &thresholds(), evidence);
-        assert!(
-            decision.reasons.concat().contains("since then"),
-            "{decision:?}"
-        );
+        assert!(similar.contradict_rule());
+        assert!(similar.words().any(|words| words.contains("since then")));
     }
 }

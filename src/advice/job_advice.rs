@@ -14,9 +14,9 @@ use super::probe_result::ProbeResult;
 use super::queue_facts::JobFiles;
 use super::queue_facts::QueueFacts;
 use poolcast_base::shared_text::{NumberedText, SharedText};
+use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
-use poolcast_holds::training::AnswerThreshold;
 
 /// The source of a recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,8 +24,6 @@ use poolcast_holds::training::AnswerThreshold;
 pub enum AdviceGround {
     /// A rule for the hold code.
     Rule,
-    /// The outcomes of similar holds, because the model is not precise enough.
-    Record,
     /// The model's probability.
     Model,
     /// A look at the file that the hold is about.

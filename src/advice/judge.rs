@@ -1,15 +1,14 @@
-//! Judges each held job: by rule if the hold code decides, or else by the model.
+//! Judges each held job: by what was learned, or else by rules for what hold reasons state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::advice_basis::{AdviceModels, why_models_do_not_apply};
+use super::advice_basis::AdviceModel;
 use super::decide::{
-    AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
-    decide_by_answer, decide_by_probability, decide_by_record, rule_evidence_words,
-    similar_holds_words,
+    AdviceDecision, AnswerNotes, MIN_SIMILAR_HOLDS, PassedSince, SimilarOutcomes, decide_by_answer,
+    no_advice, rule_evidence_words, similar_holds_words,
 };
 use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
@@ -28,58 +27,48 @@ use poolcast_holds::decision::{
     AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, reason_names_file,
     reason_names_host, rule_without_odds,
 };
-use poolcast_holds::training::{HoldModel, TrainedModel};
 use poolcast_tensors::{
     HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
 };
 
+/// Why there is no advice if events are missing after the hold, so that the job may not be held any more.
+const MISSING_EVENTS: &str =
+    "events are missing after its hold, so the log does not show whether it is still held";
+
+/// Why there is no advice if neither a rule nor a model knows a reason.
+const NOTHING_LEARNED: &str = "no rule is known for this reason, and nothing was learned from this log: too few outcomes are known";
+
 /// Length of the frames in which recent events are counted, s. Advice does not use these counts.
 const FRAME_S: u32 = 60;
 
-/// Judges the jobs of `store` that are held at its end. Where events are missing from the log, `queue`
-/// decides which jobs are still held. The models must not be out of date, and judge only jobs of access points that they learned
-/// from. Without models, rules and the outcomes of similar holds decide.
+/// Judges the jobs of `store` that are held at its end, by the `model` if there is one, or else by rule. Where events
+/// are missing from the log, `queue` decides which jobs are still held. The model must have no objection to `store`.
 ///
 /// # Errors
-/// Fails if the model's probabilities cannot be computed.
+/// Fails if the model cannot compute the odds.
 pub fn advise(
     store: &EventStore,
-    models: AdviceModels<'_>,
+    model: Option<AdviceModel<'_>>,
     settings: &AdviceConfig,
     queue: Option<&JobQueue>,
 ) -> Result<Vec<JobAdvice>> {
-    let model = models.trained;
-    let window = model.map_or(WindowPosition::Release, |model| model.tensors.window);
-    let held = held_jobs(store, window);
-
-    let precisions = [settings.precision, settings.probable_precision];
+    let held = held_jobs(store, WindowPosition::Release);
     let asked_ms = store.summary.end_ms;
-    let thresholds = model.map(|model| model.answer_thresholds(precisions));
-    let [firm, probable] = thresholds.transpose()?.unwrap_or_default();
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
-    let answers = (models.answers)
-        .filter(|_| models.is_answered(asked_ms))
-        .map(|answers| AskedAnswers::new(store, answers, &asked, asked_ms))
+    let answers = model
+        .map(|model| AskedAnswers::new(store, model.answers, &asked, asked_ms))
         .transpose()?;
     let judge = HoldJudge {
         store,
         settings,
-        thresholds: DecisionThresholds { firm, probable },
         history: PoolHistory::new(store, FRAME_S),
-        model_objections: model_objections(store, &models),
         answers,
         queue,
         held_by_reason: count_held_by_reason(&held),
         successes: successes_of_clusters(store, &held),
         asked_ms,
     };
-    let probabilities = judge.probabilities(&asked, model)?;
-
-    let mut advice = Vec::with_capacity(held.len());
-    for (held, probability) in held.iter().zip(probabilities) {
-        advice.push(judge.advise_on(held, probability));
-    }
-    Ok(advice)
+    Ok(held.iter().map(|held| judge.advise_on(held)).collect())
 }
 
 /// Access point, cluster, and the code and subcode of a hold.
@@ -103,12 +92,6 @@ fn held_id(held: &HeldJob<'_>) -> HeldId {
         owner: None,
         schedd: None,
     }
-}
-
-/// Returns the reason why `models` must not judge jobs, for each access point of `store`.
-fn model_objections(store: &EventStore, models: &AdviceModels<'_>) -> Vec<Option<&'static str>> {
-    let objection = |ap: &String| why_models_do_not_apply(models, ap);
-    store.summary.aps.iter().map(objection).collect()
 }
 
 /// Counts the held jobs by cluster and reason.
@@ -146,13 +129,9 @@ struct HoldJudge<'a> {
     store: &'a EventStore,
     settings: &'a AdviceConfig,
     queue: Option<&'a JobQueue>,
-    thresholds: DecisionThresholds,
     history: PoolHistory,
     /// Answers for questions in the middle of a hold.
     answers: Option<AskedAnswers>,
-    /// The reason why the model must not judge jobs of an access point, if there is one, by the
-    /// index of the access point.
-    model_objections: Vec<Option<&'static str>>,
     /// Number of held jobs, by cluster and reason.
     held_by_reason: HashMap<ClusterHoldReason, usize>,
     /// Starts of the last runs of jobs that succeeded, epoch ms, by cluster.
@@ -162,45 +141,18 @@ struct HoldJudge<'a> {
 }
 
 impl HoldJudge<'_> {
-    /// Returns the probability that each of the `asked` holds leads to a success if the job is
-    /// released now.
-    fn probabilities(
-        &self,
-        asked: &[QueriedHold],
-        trained: Option<&TrainedModel>,
-    ) -> Result<Vec<f64>> {
-        let Some(answers) = &self.answers else {
-            return trained.map_or_else(
-                || Ok(vec![0.5; asked.len()]),
-                |trained| HoldModel::new(self.store, trained).probabilities(asked),
-            );
-        };
-        let now = |asked| {
-            answers
-                .evidence(asked)
-                .map_or(0.5, |evidence| evidence.probability_now())
-        };
-        Ok(asked.iter().map(now).collect())
-    }
-
-    /// Judges one job, and adds the facts about it. `probability` is the model's probability of
-    /// success if the job is released unchanged.
-    fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
+    /// Judges one job, and adds the facts about it.
+    fn advise_on(&self, held: &HeldJob<'_>) -> JobAdvice {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
         let siblings_held = self.held_by_reason[&cluster_and_reason(held)] - 1;
 
-        let odds = self.evidence(held, probability);
-        let judgement = self.judge(held, odds);
+        let similar = self.similar_holds(held);
+        let judgement = self.judge(held, similar);
         let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
-        let has_probability = is_by_probability && self.model_objection(held).is_none();
-
-        let answers = self.answers.as_ref().filter(|_| has_probability);
+        let answers = self.answers.as_ref().filter(|_| is_by_probability);
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        let stated_probability = match evidence {
-            Some(evidence) => evidence.stated_probability(),
-            None => has_probability.then_some(odds.probability),
-        };
+        let stated_probability = evidence.and_then(HeldEvidence::stated_probability);
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
         let StoredJob { cluster, proc, .. } = held.job;
@@ -230,7 +182,7 @@ impl HoldJudge<'_> {
             held_since_ms,
             held_for_ms: self.held_for_ms(held),
             holds: held.asked.cycle.earlier_holds + 1,
-            holds_for_this_reason: odds.holds_for_this_reason,
+            holds_for_this_reason: held.holds_for_this_reason(),
             siblings_held,
             probability: stated_probability,
             later_probability: evidence.and_then(HeldEvidence::stated_later),
@@ -244,11 +196,11 @@ impl HoldJudge<'_> {
                 .is_some_and(HeldEvidence::is_known_from_elsewhere),
             look: None,
             memory_plan: None,
-            like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
+            like_cases: similar.all.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             requested_memory_mb: held.job.request.memory_mb.into(),
             is_hold_unknown: self.is_unknown(held),
-            has_outcomes_here: odds.contradicts_rule() || self.has_outcomes_here(held),
+            has_outcomes_here: similar.contradict_rule() || self.has_outcomes_here(held),
             stated: stated_kind(&held.job, held.asked.cycle.hold),
             is_reason_read: false,
             succeeded_since: self.succeeded_since(held),
@@ -258,36 +210,32 @@ impl HoldJudge<'_> {
         }
     }
 
-    /// Collects the evidence for the decision on one hold.
-    fn evidence(&self, held: &HeldJob<'_>, probability: f64) -> HoldEvidence {
+    /// Collects the outcomes of holds like one.
+    fn similar_holds(&self, held: &HeldJob<'_>) -> SimilarOutcomes {
         let job = self.store.jobs().get(held.asked.job as usize);
         let records = self.history.facts(&job, &held.asked).records;
-        HoldEvidence {
-            probability,
-            similar: similar_holds(&records),
+        SimilarOutcomes {
+            all: similar_holds(&records),
             of_reason: holds_for_reason(&records),
             passed_since: passed_since(held, &records),
-            holds_for_this_reason: held.holds_for_this_reason(),
         }
     }
 
-    /// Judges by rule if the hold code has a rule that holds for the same reason do not contradict,
-    /// or else by the evidence.
-    fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
+    /// Judges by the answer about the hold. Without one, a rule for what its reason states decides, if holds for the
+    /// same reason do not contradict it.
+    fn judge(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> Judgement {
         if self.is_unknown(held) {
-            return Judgement::unknown();
+            return Judgement::none(MISSING_EVENTS);
         }
-        if self.model_objection(held).is_none()
-            && let Some(judgement) = self.judge_by_answer(held, odds)
-        {
+        if let Some(judgement) = self.judge_by_answer(held, similar) {
             return judgement;
         }
         let stated = stated_kind(&held.job, held.asked.cycle.hold);
         match rule_without_odds(stated) {
-            Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
-                Judgement::by_rule(&rule, held, odds.of_reason)
+            Some(rule) if !(rule.can_be_outweighed() && similar.contradict_rule()) => {
+                Judgement::by_rule(&rule, held, similar.of_reason)
             }
-            _ => Judgement::by_probability(self.decide(held, odds), held),
+            _ => Judgement::none(NOTHING_LEARNED),
         }
     }
 
@@ -299,12 +247,12 @@ impl HoldJudge<'_> {
     }
 
     /// Judges by the answer about the hold; `None` if there is no answer model.
-    fn judge_by_answer(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Option<Judgement> {
+    fn judge_by_answer(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> Option<Judgement> {
         let answers = self.answers.as_ref()?;
         let evidence = answers.evidence(&held.asked)?;
         let answer = answers.answer(evidence, self.settings);
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
-            let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
+            let mut judgement = Judgement::by_rule(&rule, held, similar.of_reason);
             judgement.decision.firmness = answer.firmness;
             let observed = rule_evidence_words(&rule, evidence);
             let of_age = answers.why_certain(&answer, evidence, self.held_for_ms(held));
@@ -320,7 +268,7 @@ impl HoldJudge<'_> {
         };
         // With known costs, these decide and not what is known of the owner.
         let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();
-        let decision = decide_by_answer(self.settings, answer, evidence, notes, odds);
+        let decision = decide_by_answer(self.settings, answer, evidence, notes, similar);
         let mut judgement = Judgement::by_probability(decision, held);
         judgement.lacks_outcomes = lacks_outcomes;
         // Only the probes of a cause are released now, and only if no other job of it runs.
@@ -355,18 +303,6 @@ impl HoldJudge<'_> {
 
     fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {
         self.asked_ms - held.job.history.time_ms[held.asked.cycle.hold]
-    }
-
-    /// Decides by the model if it applies to the job, or else by the outcomes of similar holds.
-    fn decide(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> AdviceDecision {
-        match self.model_objection(held) {
-            None => decide_by_probability(self.settings, &self.thresholds, odds),
-            Some(why) => decide_by_record(self.settings, odds, why),
-        }
-    }
-
-    fn model_objection(&self, held: &HeldJob<'_>) -> Option<&'static str> {
-        self.model_objections[held.job.ap as usize]
     }
 }
 
@@ -423,19 +359,10 @@ impl Judgement {
         }
     }
 
-    /// No advice: events are missing after the hold, so the job may not be held any more.
-    fn unknown() -> Judgement {
+    /// No advice, for the reason `why`.
+    fn none(why: &str) -> Judgement {
         Judgement {
-            decision: AdviceDecision {
-                action: HoldAction::None,
-                ground: AdviceGround::Nothing,
-                firmness: None,
-                evidence: None,
-                reasons: vec![
-                    "events are missing after its hold, so the log does not show whether it is still held"
-                        .to_owned(),
-                ],
-            },
+            decision: no_advice(why),
             command: None,
             raise: None,
             then: None,

@@ -53,8 +53,7 @@ mod thing_words;
 mod wording;
 
 pub use advice_basis::{
-    AdviceBasis, AdviceModels, ModelFacts, ModelOrigin, ModelSkill, PublishedOrigin,
-    RehearsedSkill, out_of_date_caveat,
+    AdviceBasis, AdviceModel, ModelObjection, ModelOrigin, PublishedOrigin, RehearsedSkill,
 };
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};

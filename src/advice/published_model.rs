@@ -20,7 +20,7 @@ use poolcast_holds::config::AdviceConfig;
 /// Format of directories of published models.
 const PUBLISHED_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "published model",
-    version: 2,
+    version: 3,
     rebuild: "poolcast publish RUN -o DIR",
 };
 
@@ -38,7 +38,7 @@ const FILE_MODE: u32 = 0o644;
 pub struct PublishedModel {
     /// The model for questions in the middle of a hold, with the limits of its answers.
     pub answers: LearnedAnswers,
-    /// The evaluation and the training data of the run.
+    /// The training data and the rehearsal of the run.
     pub origin: ModelOrigin,
     /// The settings of advice at the site.
     pub settings: AdviceConfig,
@@ -128,15 +128,10 @@ impl PublishedModel {
         let answers = answers.with_context(damaged)?;
         // The model may come from elsewhere. Later times would overflow in differences.
         let is_date = |ms: i64| jiff::Timestamp::from_millisecond(ms).is_ok();
-        let facts = summary.origin.facts.as_ref();
-        let has_times = facts.is_none_or(|facts| {
-            facts.from_ms <= facts.to_ms && is_date(facts.from_ms) && is_date(facts.to_ms)
-        });
-        let ModelOrigin {
-            skill, rehearsed, ..
-        } = &summary.origin;
-        let has_skill = skill.is_none_or(|skill| skill.is_valid())
-            && rehearsed.is_none_or(|rehearsed| rehearsed.is_valid());
+        let from_ms = summary.origin.from_ms;
+        let has_times =
+            from_ms.is_none_or(|from_ms| is_date(from_ms) && from_ms <= answers.known_ms);
+        let has_skill = (summary.origin.rehearsed).is_none_or(|rehearsed| rehearsed.is_valid());
         let is_of_answers = summary.learned_ms == answers.known_ms && is_date(answers.known_ms);
         ensure!(
             is_of_answers && has_times && has_skill,
@@ -177,10 +172,11 @@ fn let_everyone_read(dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice_basis::ModelSkill;
+    use crate::advice_basis::RehearsedSkill;
     use crate::test_config::default_settings;
     use poolcast_events::HoldSource;
     use poolcast_holds::answers::{AnswerLimits, AnswerModel, HoldHistory};
+    use poolcast_holds::rehearsal::Proportion;
     use test_stores::log_with_outages;
 
     /// Returns answers that were learned from a small log.
@@ -199,14 +195,13 @@ mod tests {
         PublishedModel {
             answers: learned_answers(),
             origin: ModelOrigin {
-                skill: Some(ModelSkill {
-                    roc_auc: 0.75,
-                    interval: (0.5, 0.9),
+                rehearsed: Some(RehearsedSkill {
+                    kind_right: Proportion { count: 75, of: 90 },
+                    firm_right: Proportion { count: 0, of: 0 },
                 }),
-                rehearsed: None,
                 source: HoldSource::Log,
                 access_points: vec!["ap".to_owned()],
-                facts: None,
+                from_ms: Some(0),
             },
             settings: default_settings(),
         }
@@ -275,11 +270,11 @@ mod tests {
             fs_err::write(file, text.replacen(from, to, 1)).expect("written");
             PublishedModel::open(&place).map(drop)
         };
-        changed(manifest::FILE, "0.75", "0.76").expect("also a skill");
+        changed(manifest::FILE, "75", "76").expect("also a skill");
         for (from, to) in [
-            ("0.75", "5.0"),
-            ("0.75", "-0.1"),
-            ("0.9", "0.4"),
+            ("75", "91"),
+            ("75", "-1"),
+            ("\"from_ms\": 0", "\"from_ms\": 999999999999"),
             ("\"learned_ms\": ", "\"learned_ms\": 1"),
         ] {
             assert!(changed(manifest::FILE, from, to).is_err(), "{to}");

@@ -101,7 +101,7 @@ fn may_answer(advice: &JobAdvice) -> bool {
             let knows_no_better = is_unknown || was_held_again(advice) && !is_alike;
             !advice.is_hold_unknown && !has_passed && knows_no_better
         }
-        AdviceGround::Model | AdviceGround::Record => {
+        AdviceGround::Model => {
             let waits = advice.action == HoldAction::Later;
             (is_known_elsewhere_alone(advice) || waits) && !has_passed && !is_alike
         }
@@ -111,7 +111,7 @@ fn may_answer(advice: &JobAdvice) -> bool {
 
 /// Returns true if no outcome of this log is behind the odds that answer.
 fn is_known_elsewhere_alone(advice: &JobAdvice) -> bool {
-    let is_by_odds = matches!(advice.ground, AdviceGround::Model | AdviceGround::Record);
+    let is_by_odds = advice.ground == AdviceGround::Model;
     !is_by_odds || advice.is_known_from_elsewhere
 }
 

@@ -91,9 +91,17 @@ pub struct Cli {
 /// The verbs, in the order of the data flow.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Learn from event logs what becomes of held jobs, and advise on the jobs that are still held
+    ///
+    /// Learn parses the logs, learns from the outcomes of earlier holds, and rehearses its answers: at moments through the log it answers by what was known then, and what happened next shows how right that was. `poolcast advise` answers by the results. Call it again when the log has grown: it learns from the new events and reports the changes.
+    ///
+    /// Example: poolcast learn --log /var/log/condor/EventLog
+    /// Example, with the logs of your own jobs: poolcast learn --log proj/*.log
+    #[command(verbatim_doc_comment)]
+    Learn(RunArgs),
     /// Run every stage on this machine, from event logs to advice on the jobs that are still held
     ///
-    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run continues where it stopped.
+    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and those of `poolcast learn`. Finished stages are kept, and an interrupted run continues where it stopped.
     ///
     /// A log is enough, or the logs of your own jobs: without a configuration file, run uses the search of config/quickstart.yaml, with time frames that fit the log. Call it again when the log has grown: it learns from the new events and reports the changes.
     ///

@@ -11,21 +11,19 @@ use anyhow::{Context as _, Result, ensure};
 use super::history_log::{HISTORY_LOG, read_history, write_jobs};
 use super::logs::{LogReading, ReadLogs};
 use super::named_inputs::NamedInputs;
+use super::run_answers::RunAnswers;
 use super::text::advice::shell_word;
-use super::trained_run;
 use poolcast_advice::{
-    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PoolSlots, PublishedModel,
-    QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
+    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, PoolSlots, PublishedModel, QUEUE_ATTRIBUTES,
+    UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_cli::AdviseArgs;
 use poolcast_collect::{find_generations, is_log};
 use poolcast_events::HoldSource;
-use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::past_jobs::{HISTORY_ATTRIBUTES, PastJobs};
-use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
@@ -56,18 +54,14 @@ pub(super) struct LearnedRun {
     pub(super) results: PathBuf,
     /// The run in that directory.
     pub(super) run: PathBuf,
-    /// The models of the run; `None` if there were too few holds to train one.
-    pub(super) models: Option<RunModels>,
-    /// The model for questions in the middle of a hold, if the results have one.
-    pub(super) answers: Option<LearnedAnswers>,
+    /// What was learned about held jobs.
+    pub(super) answers: RunAnswers,
     /// The model that was published, in place of a run.
     pub(super) published: Option<PublishedRun>,
 }
 
 /// The facts about a published model beside its answers.
 pub(super) struct PublishedRun {
-    /// The evaluation and the training data of its run.
-    pub(super) origin: ModelOrigin,
     /// The settings of advice at the site.
     settings: AdviceConfig,
     /// True if the site publishes it, and the user did not name it.
@@ -79,23 +73,15 @@ impl LearnedRun {
         if PublishedModel::is_in(&results) {
             return LearnedRun::open_published(results, false);
         }
-        let answers_dir = sweep::answers_dir(&results);
-        if sweep::has_no_model(&results) {
-            return Ok(LearnedRun {
-                run: results.clone(),
-                results,
-                models: None,
-                answers: LearnedAnswers::open_alone(&answers_dir)?,
-                published: None,
-            });
-        }
-        let answers = LearnedAnswers::open(&answers_dir)?;
-        let run = sweep::resolve_run(&results)?;
+        let run = if sweep::has_no_model(&results) {
+            results.clone()
+        } else {
+            sweep::resolve_run(&results)?
+        };
         Ok(LearnedRun {
-            models: Some(RunModels::open(&run)?),
+            answers: RunAnswers::open(&run, &results)?,
             results,
             run,
-            answers,
             published: None,
         })
     }
@@ -109,27 +95,20 @@ impl LearnedRun {
         Ok(LearnedRun {
             run: dir.clone(),
             results: dir,
-            models: None,
-            answers: Some(answers),
-            published: Some(PublishedRun {
+            answers: RunAnswers {
+                learned: Some(answers),
                 origin,
+            },
+            published: Some(PublishedRun {
                 settings,
                 is_of_site,
             }),
         })
     }
 
-    /// Returns true if what was learned may answer about `at_ms`, or about the end of the log: at
-    /// `at_ms`, nobody knew what was learned from later events.
-    pub(super) fn may_answer_at(&self, at_ms: Option<i64>) -> bool {
-        let known_ms = self.answers.as_ref().map(|answers| answers.known_ms);
-        at_ms.is_none_or(|at_ms| known_ms.is_some_and(|ms| ms <= at_ms))
-    }
-
-    /// Returns true if the run learned from a history of jobs.
-    fn is_of_history(&self) -> bool {
-        let source = trained_run::model_origin(&self.run, &self.results).source;
-        source == HoldSource::History
+    /// The end of the time that the answers learned from, epoch ms; `None` if there are none.
+    pub(super) fn known_ms(&self) -> Option<i64> {
+        Some(self.answers.learned.as_ref()?.known_ms)
     }
 
     /// The directory in which answers are recorded: the run itself, or for a published model one of
@@ -210,7 +189,7 @@ impl AdviceSources {
         match &learned {
             Some(learned) if logs.is_empty() && learned.published.is_none() => {
                 logs = configured_logs(&config, &learned.results)?;
-                is_of_history = learned.is_of_history();
+                is_of_history = learned.answers.origin.source == HoldSource::History;
             }
             // What happened to other jobs shows every user whether a fault has passed.
             _ if logs.is_empty() && !args.idle && is_this_queue(args.queue.as_deref()) => {
@@ -398,11 +377,6 @@ pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
     let config = Config::read(&sweep::resolve_run(&results)?)?;
     let logs = configured_logs(&config, &results)?;
     Ok((config, logs))
-}
-
-/// Finds the run whose model `advise` uses in this directory; `None` if there is none, or several.
-pub(super) fn find_run_here() -> Option<PathBuf> {
-    sweep::resolve_run(&find_results_here()?).ok()
 }
 
 /// Finds the results in this directory; `None` if there are none, or several.

@@ -8,12 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use super::advice_sources::{AdviceSources, LearnedRun};
 use super::default_schedd::{default_schedd, name_other_schedds};
 use super::logs::ReadLogs;
-use super::trained_run;
 use poolcast_advice::{
-    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
-    JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
-    RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log, apply_reason_rules,
-    check_selections, lower_broken_promises, out_of_date_caveat, read_answers, record_answers,
+    self, AdviceBasis, AdviceModel, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
+    JobId, JobQueue, JobSelection, LogWords, ModelObjection, ModelOrigin, PublishedOrigin,
+    QueueAgreement, RestartLoop, add_memory_plans, add_probe_results, advise, answers_of_log,
+    apply_reason_rules, check_selections, lower_broken_promises, read_answers, record_answers,
     restart_loops,
 };
 use poolcast_base::error::hinted;
@@ -56,7 +55,7 @@ impl AdviceQuery<'_> {
         let is_of_now = self.is_queue_of_now || is_written_here && self.queue.is_none();
         let now_ms = is_of_now.then_some(self.now_ms);
         let published = learned.filter(|learned| learned.published.is_some());
-        let model_ms = published.and_then(|learned| Some(learned.answers.as_ref()?.known_ms));
+        let model_ms = published.and_then(LearnedRun::known_ms);
         let later = [now_ms, model_ms].into_iter().flatten();
         later.fold(log_end_ms, i64::max)
     }
@@ -107,7 +106,6 @@ impl ComputedAdvice {
         let log_end_ms = store.summary.end_ms;
 
         let learned = sources.learned.as_ref();
-        let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
         let known_ms = || question.known_ms(log_end_ms, is_written_here, learned);
         store.summary.end_ms = at_ms.unwrap_or_else(known_ms);
         let settings = &sources.config.advice;
@@ -247,32 +245,29 @@ fn judge_by_models(
     question: &AdviceQuery<'_>,
 ) -> Result<(Vec<JobAdvice>, AdviceBasis)> {
     let config = &sources.config;
-    let asked_ms = store.summary.end_ms;
-    let origin = learned.map_or_else(ModelOrigin::default, model_origin);
-    let of_run = learned.map(|learned| AdviceModels {
-        trained: (learned.models.as_ref()).map(|models| models.at_moment(asked_ms)),
-        answers: learned.answers.as_ref(),
-        origin: &origin,
-    });
-    let out_of_date = of_run.and_then(|models| out_of_date_caveat(store, &models, asked_ms));
-    let of_run = of_run.filter(|_| out_of_date.is_none());
+    let of_run = learned.and_then(|learned| learned.answers.model());
+    let objection = of_run.and_then(|model| model.objection(store));
+    let of_run = of_run.filter(|_| objection.is_none());
 
     let of_store = match of_run {
         Some(_) => None,
         None => learned_from_log(sources, learned, store, question)?,
     };
     let no_origin = ModelOrigin::default();
-    let models = of_run.unwrap_or(AdviceModels {
-        trained: None,
-        answers: of_store.as_ref(),
-        origin: &no_origin,
+    let model = of_run.or_else(|| {
+        Some(AdviceModel {
+            answers: of_store.as_ref()?,
+            origin: &no_origin,
+        })
     });
     let queue = question.queue.as_ref();
-    let all = advise(store, models, &config.advice, queue)?;
+    let all = advise(store, model, &config.advice, queue)?;
 
-    let mut basis = AdviceBasis::new(store, &models);
+    let mut basis = AdviceBasis::new(store, model);
     basis.published_model = of_run.and(learned).and_then(published_origin);
-    basis.caveats.extend(out_of_date);
+    if let Some(ModelObjection::Caveat(words)) = objection {
+        basis.caveats.push(words);
+    }
     Ok((all, basis))
 }
 
@@ -295,19 +290,12 @@ fn learned_from_log(
     }
 }
 
-fn model_origin(learned: &LearnedRun) -> ModelOrigin {
-    match &learned.published {
-        Some(published) => published.origin.clone(),
-        None => trained_run::model_origin(&learned.run, &learned.results),
-    }
-}
-
 fn published_origin(learned: &LearnedRun) -> Option<PublishedOrigin> {
     let published = learned.published.as_ref()?;
     Some(PublishedOrigin {
         path: learned.results.display().to_string(),
         is_of_site: published.is_of_site,
-        learned_ms: learned.answers.as_ref()?.known_ms,
+        learned_ms: learned.known_ms()?,
     })
 }
 
@@ -331,8 +319,8 @@ fn apply_earlier_answers(
     let given = dir.map_or_else(Vec::new, |dir| given_answers(&dir));
     let checked = CheckedAnswers::new(&given, store);
 
-    let answers_ms = learned.answers.as_ref().map(|answers| answers.known_ms);
-    let learned_ms = answers_ms.or(basis.trained_until_ms).unwrap_or(i64::MIN);
+    let known_ms = learned.known_ms().or(basis.trained_until_ms);
+    let learned_ms = known_ms.unwrap_or(i64::MIN);
     let of_model = checked.check_since(learned_ms);
     let broken = lower_broken_promises(all, &of_model, settings);
     basis.caveats.extend(broken);

@@ -238,8 +238,7 @@ fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
     output::print(&importance_rows(choice))?;
 
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
-    output::print(&format!("its model is in {}\n", escape::path(&dir)))?;
-    output::print(&text::trials::refitted_line(&dir))
+    output::print(&format!("its model is in {}\n", escape::path(&dir)))
 }
 
 /// The scores on further splits, one line each.

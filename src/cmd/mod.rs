@@ -21,9 +21,12 @@ pub mod publish;
 pub mod rehearse;
 pub mod report;
 pub mod run;
+mod run_answers;
+mod run_config;
 pub mod share;
 pub mod simulate;
 pub mod site;
+mod study;
 pub mod sweep;
 pub mod tensors;
 pub mod track;
@@ -40,6 +43,8 @@ mod file_looks;
 mod flags;
 mod history_log;
 mod idle_advice;
+pub mod learn;
+mod learned_report;
 mod logs;
 mod named_inputs;
 mod node_advice;
@@ -73,6 +78,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     }
 
     match verb {
+        Verb::Learn(args) => learn::run(&args),
         Verb::Run(args) => run::run(&args, threads),
         Verb::Collect(args) => collect::run(&args),
         Verb::Parse(args) => parse::run(&args),
@@ -104,7 +110,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
 /// Returns true if the verb skips the digests of shards and trusts their manifests.
 fn trusts_shards(verb: &Verb) -> bool {
     match verb {
-        Verb::Run(args) => args.shards.no_verify,
+        Verb::Learn(args) | Verb::Run(args) => args.shards.no_verify,
         Verb::Tensors(args) => args.shards.no_verify,
         Verb::Train(args) => args.shards.no_verify,
         Verb::Evaluate(args) => args.shards.no_verify,

@@ -3,25 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use super::advice_sources::{find_run_here, find_run_logs};
+use super::advice_sources::{find_results_here, find_run_logs};
 use super::history_log::{HISTORY_LOG, write_history_log};
 use super::logs::read_store_with_owners;
+use super::run_answers::RunAnswers;
 use super::text;
-use super::trained_run;
 use poolcast_advice::policy::{
     AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
     required_share, study_releases,
 };
-use poolcast_advice::{AdviceModels, advise, out_of_date_caveat};
+use poolcast_advice::{ModelObjection, advise};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
 use poolcast_cli::PolicyArgs;
 use poolcast_events::EventStore;
-use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 
 /// Reads the configuration and the events that `args` name. If they name neither events nor logs nor a
@@ -68,28 +66,23 @@ fn refusal(store: &EventStore) -> Option<String> {
 }
 
 /// Compares `study` with the answers that `advise` gives in this directory on the same log; `None`
-/// if there is no run here, or if its model cannot answer.
+/// if there is no run here, or if what it learned cannot answer.
 fn compare_with_advice(
     store: &EventStore,
     study: &ReleaseStudy,
     owners: &OwnerNames,
 ) -> Option<Vec<AdviceContradiction>> {
-    let run = find_run_here()?;
+    let results = find_results_here()?;
     let answers = || {
+        let run = poolcast_sweep::resolve_run(&results)?;
         let config = Config::read(&run)?;
-        let models = RunModels::open(&run)?;
-        let model = models.at_moment(store.summary.end_ms);
-        let origin = trained_run::model_origin(&run, &run);
-        let answers = LearnedAnswers::open(&poolcast_sweep::answers_dir(&run))?;
-        let models = AdviceModels {
-            trained: Some(model),
-            answers: answers.as_ref(),
-            origin: &origin,
-        };
-        if let Some(caveat) = out_of_date_caveat(store, &models, store.summary.end_ms) {
-            bail!(caveat);
+        let learned = RunAnswers::open(&run, &results)?;
+        let model = learned.model().context("the run has learned no answers")?;
+        match model.objection(store) {
+            Some(ModelObjection::Caveat(words)) => bail!(words),
+            Some(ModelObjection::LearnedLater) => bail!("the run has learned from later events"),
+            None => advise(store, Some(model), &config.advice, None),
         }
-        advise(store, models, &config.advice, None)
     };
     match answers() {
         Ok(answers) => Some(contradictions(study, &answers, owners)),

@@ -12,7 +12,7 @@ use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{manifest, output};
 use poolcast_cli::PredictArgs;
 use poolcast_events::{EVENTS_FORMAT, EventStore};
-use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
+use poolcast_holds::training::{FIT, HoldPrediction, TrainedModel, predict_holds, predict_samples};
 use poolcast_pipelines::FittedPipeline;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
@@ -188,19 +188,19 @@ fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     );
 
     let dir = sweep::resolve_run(dir)?;
-    let models = RunModels::open(&dir)?;
+    let model = TrainedModel::open(&dir)?;
     let Some(input) = &args.input else {
         let store = read_store(&args.logs, args.year, &Config::read(&dir)?, None)?;
-        return Ok(hold_table(&predict_holds(&store, &models)?));
+        return Ok(hold_table(&predict_holds(&store, &model)?));
     };
 
     let format = manifest::format_name(input)?;
     let predictions = match format.as_deref() {
         Some(name) if name == TENSORS_FORMAT.name => {
-            predict_samples(&Dataset::open(input)?, &models)?
+            predict_samples(&Dataset::open(input)?, &model)?
         }
         Some(name) if name == EVENTS_FORMAT.name => {
-            predict_holds(&EventStore::open(input)?, &models)?
+            predict_holds(&EventStore::open(input)?, &model)?
         }
         _ => bail!(hinted(
             format!(

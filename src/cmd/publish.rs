@@ -6,17 +6,16 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use super::run_answers::RunAnswers;
 use super::text::advice::shell_word;
-use super::trained_run;
-use poolcast_advice::{ModelFacts, ModelOrigin, PublishedModel};
+use poolcast_advice::PublishedModel;
 use poolcast_base::error::{EXIT_DONE, unavailable};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::{archive, escape, manifest, output};
 use poolcast_cli::PublishArgs;
-use poolcast_holds::answers::{ANSWERS_FORMAT, LearnedAnswers};
+use poolcast_holds::answers::ANSWERS_FORMAT;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
-use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, condor};
 
@@ -31,7 +30,6 @@ struct PublishedDocument<'a> {
     is_published: bool,
     learned_ms: i64,
     access_points: &'a [String],
-    model: Option<&'a ModelFacts>,
 }
 
 /// Publishes the model of a run, unless rules alone are as good, and prints what it has.
@@ -52,7 +50,6 @@ pub fn run(args: &PublishArgs) -> Result<u8> {
         is_published,
         learned_ms: model.answers.known_ms,
         access_points: &model.origin.access_points,
-        model: model.origin.facts.as_ref(),
     };
     if args.output.json {
         output::print_json(SCHEMA_VERSION, &document)?;
@@ -93,17 +90,13 @@ fn unpublished_words(tally: &RehearsalTally, out: &Path) -> String {
 
 /// Collects what `advise` needs of the run in `results`.
 fn published_model(results: &Path) -> Result<PublishedModel> {
-    let answers_dir = sweep::answers_dir(results);
-    let (answers, run, facts) = if sweep::has_no_model(results) {
-        let answers = LearnedAnswers::open_alone(&answers_dir)?;
-        (answers, results.to_owned(), None)
+    let run = if sweep::has_no_model(results) {
+        results.to_owned()
     } else {
-        let run = sweep::resolve_run(results)?;
-        let models = RunModels::open(&run)?;
-        let facts = ModelFacts::from(models.at_moment(i64::MAX));
-        (LearnedAnswers::open(&answers_dir)?, run, Some(facts))
+        sweep::resolve_run(results)?
     };
-    let answers = answers.with_context(|| {
+    let RunAnswers { learned, origin } = RunAnswers::open(&run, results)?;
+    let answers = learned.with_context(|| {
         unavailable(
             format!(
                 "`{}` has nothing to publish: it has learned no answers",
@@ -114,10 +107,7 @@ fn published_model(results: &Path) -> Result<PublishedModel> {
     })?;
     Ok(PublishedModel {
         answers,
-        origin: ModelOrigin {
-            facts,
-            ..trained_run::model_origin(&run, results)
-        },
+        origin,
         settings: AdviceConfig {
             site_model: None,
             ..Config::read(&run)?.advice

@@ -5,14 +5,13 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::default_schedd::name_other_schedds;
-use super::{logs, trained_run};
-use poolcast_advice::{AdviceBasis, AdviceModels, advise};
+use super::logs;
+use super::run_answers::RunAnswers;
+use poolcast_advice::{AdviceBasis, advise};
 use poolcast_base::{files, output};
 use poolcast_events::EventStore;
-use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::training::RunModels;
 use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
-use poolcast_sweep::{SweepFolder, TrialRow, answers_dir, events_dir};
+use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
 
 /// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
 /// events of the log are missing or of another version.
@@ -24,20 +23,9 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     let Some(store) = inputs.if_available(events)? else {
         return Ok(None);
     };
-    // A DAG whose models were not fetched has no model to open.
-    let Some(models) = inputs.if_available(RunModels::open(run))? else {
-        return Ok(None);
-    };
-
-    let model = models.at_moment(store.summary.end_ms);
-    let origin = trained_run::model_origin(run, &inputs.dir);
-    let answers = LearnedAnswers::open(&answers_dir(&inputs.dir))?;
-    let models = AdviceModels {
-        trained: Some(model),
-        answers: answers.as_ref(),
-        origin: &origin,
-    };
-    let mut advice = advise(&store, models, &inputs.config.advice, None)?;
+    let learned = RunAnswers::open(run, &inputs.dir)?;
+    let model = learned.model();
+    let mut advice = advise(&store, model, &inputs.config.advice, None)?;
     if !inputs.is_anonymous {
         logs::add_words(&inputs.config, &mut advice).unwrap_or_else(|error| {
             output::note(&format!(
@@ -46,7 +34,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
         });
     }
     name_other_schedds(&mut advice);
-    let basis = AdviceBasis::new(&store, &models);
+    let basis = AdviceBasis::new(&store, model);
     Ok(Some(HeldJobs { basis, advice }))
 }
 

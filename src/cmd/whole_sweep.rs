@@ -88,38 +88,12 @@ pub(super) fn run_to_end(
     Ok(is_over)
 }
 
-/// Refits the model that answers on all outcomes decided by the end of the log, and writes it to
-/// `out`. All trials of `sweep` must have ended. Returns false if a signal stopped the fit.
-pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
-    let stop = stop_signal()?;
-    let is_stopped = || stop.load(Ordering::Relaxed);
-    let say = || "the best model is fitted again, on all holds of the log".to_owned();
-    let bar = output::item_bar(1, "the best model, on all holds");
-    let fitted = output::with_progress_notes(say, || sweep::refit_best(sweep, out, &is_stopped));
-    bar.finish_and_clear();
-    if fitted.is_err() && is_stopped() {
-        output::note("stopped; the same command goes on from there");
-        return Ok(false);
-    }
-    fitted?;
-    learn_answers(sweep, out, &is_stopped)
-}
-
-/// Learns what a log with too few holds for a trial's model shows, and writes it to `out`. Returns
-/// false if a signal stopped it.
-pub(super) fn learn_without_model(sweep: &SweepFolder, out: &Path) -> Result<bool> {
-    let stop = stop_signal()?;
-    learn_answers(sweep, out, &|| stop.load(Ordering::Relaxed))
-}
-
 /// Learns the model for questions in the middle of a hold, and writes it to `out`, with the counts
 /// of the rehearsal beside it, unless both are there or the sweep has no events of a log. Returns
 /// false if a signal stopped it.
-fn learn_answers(
-    sweep: &SweepFolder,
-    out: &Path,
-    is_stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<bool> {
+pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
+    let stop = stop_signal()?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
     let Some(key) = key_of_missing_answers(sweep, out)? else {
         return Ok(true);
     };
@@ -128,11 +102,11 @@ fn learn_answers(
     let settings = rehearsal_settings(&sweep.config);
     let progress = LearningProgress::new(settings.times.models(&history)?);
     let learned = progress.show(|| -> Result<_> {
-        let made = rehearse(&history, &settings, None, is_stopped, |models| {
+        let made = rehearse(&history, &settings, None, &is_stopped, |models| {
             progress.asked(models);
         })?;
         let tally = RehearsalTally::new(&SettledAnswers::by_evidence(&made.answers, &history));
-        let answers = made.learn_answers(&history, &settings, is_stopped)?;
+        let answers = made.learn_answers(&history, &settings, &is_stopped)?;
         Ok((tally, answers))
     });
     match learned {

@@ -14,7 +14,6 @@ use super::score_curves::{
 };
 use super::scored_samples::ScoredSamples;
 use poolcast_holds::decision::code_meaning;
-use poolcast_holds::training::AnswerThresholds;
 
 /// Maximum number of drawn points of a curve, and number of x positions of a band.
 const MAX_POINTS: usize = 201;
@@ -346,21 +345,7 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
         "the model, most certain answers first",
         points.clone(),
     );
-    let mut see = "The most certain answers come first: towards the right, more holds get an answer, and more answers are wrong.".to_owned();
-    let [firm, probable] = &samples.limits;
-    for (style_id, name, limits) in [
-        (MARKED_POINT_STYLE, "firm", firm),
-        (BASELINE_STYLE, "probable", probable),
-    ] {
-        if let Some((coverage, risk)) = limited_answers(samples, limits) {
-            plot.dots(style_id, &format!("{name} answers"), vec![(coverage, risk)]);
-            see.push_str(&format!(
-                " The thresholds for {name} answers cover {:.0} % of these holds, and {:.0} % of the answers are wrong.",
-                100.0 * coverage,
-                100.0 * risk
-            ));
-        }
-    }
+    let see = "The most certain answers come first: towards the right, more holds get an answer, and more answers are wrong.".to_owned();
     Figure {
         id: "coverage".to_owned(),
         title: "Coverage and share of wrong answers".to_owned(),
@@ -372,25 +357,6 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
             &points,
         ),
     }
-}
-
-/// Computes the share of samples that get an answer within these thresholds, and the share of wrong
-/// answers among them.
-fn limited_answers(samples: &ScoredSamples, limits: &AnswerThresholds) -> Option<(f64, f64)> {
-    let (mut answered, mut wrong) = (0.0, 0.0);
-    for (&probability, &label) in samples.probabilities.iter().zip(&samples.labels) {
-        let says_success = limits
-            .success
-            .is_some_and(|limit| probability >= limit.probability);
-        let says_failure = limits
-            .failure
-            .is_some_and(|limit| probability <= limit.probability);
-        if says_success || says_failure {
-            answered += 1.0;
-            wrong += f64::from(u8::from(says_success != label));
-        }
-    }
-    (answered > 0.0).then(|| (answered / samples.len() as f64, wrong / answered))
 }
 
 /// Mean probabilities and shares of successes by a key of the samples, with intervals. The figures

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolcast_base::stats::wilson_lower;
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
-use poolcast_holds::training::wilson_lower;
 use poolcast_tensors::{HoldOutcome, hold_cycles};
 
 /// A hold in the log.

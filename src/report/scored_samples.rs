@@ -6,7 +6,7 @@ use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
 
 use super::inputs::{ReportInputs, ReportedKind};
-use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_split, uncalibrated_split};
+use poolcast_holds::training::{TrainedModel, predict_split, uncalibrated_split};
 use poolcast_sweep as sweep;
 use poolcast_tensors::{Dataset, Split};
 
@@ -30,8 +30,6 @@ pub(super) struct ScoredSamples {
     pub(super) rates: Vec<f64>,
     /// Success is predicted from this probability on.
     pub(super) threshold: f64,
-    /// Thresholds of firm and of probable answers.
-    pub(super) limits: [AnswerThresholds; 2],
     groups: SampleGroups,
     seed: u64,
     resamples: usize,
@@ -83,9 +81,6 @@ impl ScoredSamples {
             rates.push(rate.map_or(overall, |rate| rate.share()));
         }
 
-        let advice = &inputs.config.advice;
-        let precisions = [advice.precision, advice.probable_precision];
-        let limits = inputs.if_available(model.answer_thresholds(precisions))?;
         Ok(ScoredSamples {
             probabilities: predict_split(model, dataset, split)?,
             uncalibrated: uncalibrated_split(model, dataset, split)?,
@@ -94,7 +89,6 @@ impl ScoredSamples {
             asked_ms: dataset.column(split, "asked_time_ms")?,
             rates,
             threshold: model.calibration.threshold,
-            limits: limits.unwrap_or_default(),
             groups: SampleGroups::new(&dataset.column::<u32>(split, "group")?),
             seed: model.seed,
             resamples: inputs.config.evaluation.resamples.min(MAX_RESAMPLES),

@@ -19,7 +19,8 @@ pub use outcomes::{
     InputKind, InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
     TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
     choose_pipelines, clean_up, conclude_parts, csv_line, evaluate_choices, lost_row,
-    no_better_than_chance, probed_scores, refit_best, resolve_run, trial_rows, write_best_model,
+    no_better_than_chance, probed_scores, resolve_run, trial_rows, write_best_model,
+    write_ensemble,
 };
 pub use plan::{
     BEST_FILE, CHOSEN_FILE, EndedTrial, FEW_HOLDS_FILE, GivenPoint, GivenPoints, INFO_FILE,

@@ -83,7 +83,7 @@ fn evaluation_without_the_log_has_no_scores_after_probes() {
 }
 
 #[test]
-fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
+fn ensemble_is_chosen_unless_the_best_trial_is_shown_to_be_better() {
     let (place, first) = place();
     assert!(
         first
@@ -108,7 +108,6 @@ fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
     assert_eq!(info["ensemble"], KINDS);
     assert!(value("ensemble_value") > value("value"), "{info:?}");
     assert_eq!(info["model"], "ensemble/manifest.json");
-    assert_eq!(info["refitted_model"], "ensemble/refit/manifest.json");
 
     // `evaluate` scores the ensemble that did not learn from the test split, also when it is called
     // on `out`.
@@ -126,10 +125,9 @@ fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
     let probed_area = roc_auc(&probed["scores"]);
     assert!(probed_area > area, "{probed_area} {area}");
 
-    // The ensemble is refitted on all holds, and yet the outcomes of earlier holds advise.
-    assert!(place.path("out/ensemble/refit/manifest.json").is_file());
+    // The outcomes of earlier holds advise.
     let advice = place.json("advise out --log EventLog.xz --json");
-    assert!(advice["model"].is_null() && advice["rehearsed"].is_object());
+    assert!(advice["rehearsed"].is_object());
     let page = text(&place, "out/report.html");
     assert!(page.contains("An ensemble of the best trials of 4 kinds is used"));
 
@@ -164,10 +162,10 @@ fn ensemble_survives_cleanup_and_is_rebuilt_to_the_same_bytes() {
         );
     }
 
-    // A later run completes a refit that was killed.
+    // A later run completes an ensemble that was killed.
     for gone in [
-        "ensemble/refit/manifest.json",
-        "ensemble/refit/trial-0004/manifest.json",
+        "ensemble/manifest.json",
+        "ensemble/trial-0004/manifest.json",
     ] {
         fs_err::remove_file(place.path(&format!("out/{gone}"))).expect("removed");
     }

@@ -213,7 +213,7 @@ fn url_look(
 /// Returns true if the learned answer about a job stays beside a server's answer from which `action`
 /// follows. Odds are of earlier outcomes, and the server answers now, so this is rare.
 fn learned_answer_stays(action: HoldAction, advice: &JobAdvice) -> bool {
-    if !matches!(advice.ground, AdviceGround::Model | AdviceGround::Record) {
+    if advice.ground != AdviceGround::Model {
         return false;
     }
     match action {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::policy_hold::PolicyHold;
 use super::release_rule::{ReleaseRule, WAITS_S, nearest_wait_s};
+use poolcast_base::stats::wilson_lower;
 use poolcast_holds::decision::{HoldAction, code_rule};
-use poolcast_holds::training::wilson_lower;
 
 /// Maximum `NumHolds` up to which a rule may release a job.
 const MAX_HOLDS_OF_RULE: u32 = 5;

@@ -4,6 +4,7 @@ mod bootstrap;
 mod logistic;
 mod quantile;
 mod scores;
+mod wilson;
 
 pub use bootstrap::{
     LabelledPredictions, Resampling, SampleGroups, percentile_interval, score_intervals,
@@ -14,3 +15,4 @@ pub use quantile::{
     median, nearest_rank_quantile, pinball_loss, upper_median, weighted_quantile,
 };
 pub use scores::{SCORE_COUNT, Scores, f_measure, mean_cross_entropy, roc_auc};
+pub use wilson::{wilson_bound, wilson_lower};

@@ -26,7 +26,7 @@ use super::report_page::write_job_page;
 use super::signals::stop_signal;
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
-use super::whole_sweep::{explain_unfinished, note_pause, refit_best, run_to_end};
+use super::whole_sweep::{explain_unfinished, learn_answers, note_pause, run_to_end};
 use super::{choices, text};
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use poolcast_base::{escape, manifest, output};
@@ -253,9 +253,10 @@ fn open_queue(dir: &Path) -> Result<Queue> {
     })
 }
 
-/// Refits the best model and prints the summary, once all trials of `sweep` have ended.
+/// Writes the ensemble, learns the answers, and prints the summary, once all trials of `sweep` have ended.
 fn end_sweep(sweep: &SweepFolder) -> Result<u8> {
-    if !refit_best(sweep, &sweep.dir)? {
+    sweep::write_ensemble(sweep, &sweep.dir)?;
+    if !learn_answers(sweep, &sweep.dir)? {
         return Ok(EXIT_RETRY);
     }
     print_summary(sweep)
@@ -385,7 +386,6 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
         None => "its model is",
     };
     text.push_str(&format!("{files} in {}\n", escape::path(&dir)));
-    text.push_str(&text::trials::refitted_line(&dir));
     text
 }
 
@@ -417,7 +417,8 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
     );
 
     let out = args.out.as_deref().unwrap_or(&dir);
-    if !refit_best(&sweep, out)? {
+    sweep::write_ensemble(&sweep, out)?;
+    if !learn_answers(&sweep, out)? {
         return Ok(EXIT_RETRY);
     }
     let rows = sweep::trial_rows(&sweep)?;

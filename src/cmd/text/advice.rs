@@ -260,7 +260,6 @@ impl<'a> AdviceView<'a> {
 
     fn model_line(&self) -> String {
         let AdviceBasis {
-            model,
             trained_until_ms,
             uses_prior,
             holds_since,
@@ -277,10 +276,9 @@ impl<'a> AdviceView<'a> {
         };
         let since = output::counted(*holds_since, "hold");
         let learned = format!("learned until {} UTC ({since} since)", minute(until_ms));
-        let origin = match (&self.basis.published_model, model) {
-            (Some(published), _) => published_words(published),
-            (None, Some(model)) => format!("model {model}: {learned}"),
-            (None, None) => {
+        let origin = match &self.basis.published_model {
+            Some(published) => published_words(published),
+            None => {
                 let elsewhere = if *uses_prior {
                     ", and those of holds at other access points"
                 } else {
@@ -294,11 +292,6 @@ impl<'a> AdviceView<'a> {
 
     /// States the skill of what answers.
     fn skill_words(&self) -> String {
-        if let Some(skill) = self.basis.skill {
-            let (low, high) = skill.interval;
-            let auc = skill.roc_auc;
-            return format!("ROC-AUC {auc:.2} [{low:.2}, {high:.2}] on later holds");
-        }
         let Some(rehearsed) = self.basis.rehearsed else {
             return "not rehearsed".to_owned();
         };

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use poolcast_base::{escape, output};
-use poolcast_holds::training::{Epoch, RunModels, TrainedModel, refit_dir};
+use poolcast_base::escape;
+use poolcast_holds::training::Epoch;
 use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SweepFolder, TrialRow};
 
 /// One epoch on one line.
@@ -48,19 +48,6 @@ pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String 
     format!("trial {}: {what}, {:.1} s{how}", row.trial, row.seconds)
 }
 
-/// The location of the refitted model of the run in `dir`, and its training data; empty if there is
-/// none.
-pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
-    let Ok(Some(refitted)) = RunModels::open(dir).map(|models| models.refitted) else {
-        return String::new();
-    };
-    format!(
-        "the best model was fitted again on {}, for `poolcast predict`, and is in {}\n",
-        learned_words(&refitted),
-        escape::path(&refit_dir(dir))
-    )
-}
-
 /// The trials of the sweep in `dir` that form the ensemble, and the location of its model; empty if
 /// the best trial answers alone.
 pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
@@ -77,7 +64,6 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     let made = best.dir(dir);
     if made == poolcast_sweep::ensemble_dir(dir) {
         text.push_str(&format!("the ensemble is in {}\n", escape::path(&made)));
-        text.push_str(&refitted_line(&made));
     }
     text
 }
@@ -109,14 +95,5 @@ pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
     };
     format!(
         "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a random guess 0.50\n         what can help: more of the log, `context: related` for a network on the frames, `model: outcomes` on what happened to related jobs, models on the static features: `pipelines: {{enet: {{}}, et: {{}}}}`\n"
-    )
-}
-
-/// The training data of `model`, in words.
-pub(in crate::cmd) fn learned_words(model: &TrainedModel) -> String {
-    format!(
-        "{} decided by {}",
-        output::counted(model.rates.overall.holds, "hold"),
-        output::utc_time(model.learned.decided_ms)
     )
 }

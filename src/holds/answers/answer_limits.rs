@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::named_fault::NamedFault;
-use crate::training::{AnswerThreshold, wilson_bound};
+use poolcast_base::stats::wilson_bound;
 
 /// Quantile of the normal distribution for a one-sided 90 % bound.
 const Z: f64 = 1.281_552;
@@ -69,6 +69,39 @@ pub(crate) struct SettledRecord {
     pub(crate) rules: Vec<SettledRule>,
     /// Releases because other jobs got past the cause.
     pub(crate) recovered: Vec<SettledRelease>,
+}
+
+/// Probability threshold of one answer, with the past precision beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AnswerThreshold {
+    /// Probability of success at the threshold.
+    pub probability: f64,
+    /// Past answers beyond the threshold.
+    pub answers: usize,
+    /// Right answers among them.
+    pub right: usize,
+    /// Clusters of the jobs behind these answers.
+    pub clusters: usize,
+    /// Share of these answers in all answers.
+    pub coverage: f64,
+    /// Lower end of the 95 % interval of the precision. Jobs of one cluster tend to have the same
+    /// outcome, so the interval counts a cluster as one answer (Wilson 1927, over clusters).
+    pub lower: f64,
+}
+
+impl AnswerThreshold {
+    /// The share of right answers.
+    pub fn precision(&self) -> f64 {
+        self.right as f64 / self.answers as f64
+    }
+
+    /// Returns true if the numbers are possible in answers. A file may have any.
+    pub(crate) fn is_valid(&self) -> bool {
+        let shares = [self.probability, self.coverage, self.lower];
+        shares.iter().all(|share| (0.0..=1.0).contains(share))
+            && self.answers > 0
+            && self.right.max(self.clusters) <= self.answers
+    }
 }
 
 /// Limits for one kind of answer.

@@ -125,16 +125,6 @@ impl LearnedAnswers {
         staging.commit()
     }
 
-    /// Like [`LearnedAnswers::open`], for advice without a trained model. Returns `None` also if too
-    /// few outcomes were known to tell one cause from another.
-    ///
-    /// # Errors
-    /// Fails if a file is damaged or of another version.
-    pub fn open_alone(dir: &Path) -> Result<Option<LearnedAnswers>> {
-        let found = LearnedAnswers::open(dir)?;
-        Ok(found.filter(|answers| answers.model.tells_causes_apart()))
-    }
-
     /// Returns the end of the time that the model in `dir` learned from, epoch ms; `None` if there is
     /// no model.
     ///
@@ -148,7 +138,8 @@ impl LearnedAnswers {
         Ok(Some(summary.body.known_ms))
     }
 
-    /// Opens the model in `dir`; `None` if there is none.
+    /// Opens the model in `dir`. Returns `None` if there is none, or if too few outcomes were known to tell one cause
+    /// from another.
     ///
     /// # Errors
     /// Fails if a file is damaged or of another version.
@@ -179,11 +170,12 @@ impl LearnedAnswers {
                 format!("learn again with `{}`", ANSWERS_FORMAT.rebuild)
             )
         );
-        Ok(Some(LearnedAnswers {
+        let answers = LearnedAnswers {
             model,
             limits: summary.limits,
             known_ms: summary.known_ms,
-        }))
+        };
+        Ok(Some(answers).filter(|answers| answers.model.tells_causes_apart()))
     }
 }
 

@@ -29,7 +29,8 @@ mod thing_state;
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
 pub use answer_limits::{
-    AnswerLimits, FailedReleases, LimitPair, RecoveryKey, RecoveryRecord, RuleKey, RuleRecord,
+    AnswerLimits, AnswerThreshold, FailedReleases, LimitPair, RecoveryKey, RecoveryRecord, RuleKey,
+    RuleRecord,
 };
 pub(crate) use answer_limits::{
     GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,

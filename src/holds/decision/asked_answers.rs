@@ -9,12 +9,12 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::cause_evidence::ProbeCause;
 use super::held_answer::{HeldAnswer, held_answer};
 use super::held_evidence::{AllEvidence, GOOD_FOR, HeldEvidence, held_evidence};
+use crate::answers::AnswerThreshold;
 use crate::answers::{
     AnswerLimits, FailedReleases, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord,
     ThingState,
 };
 use crate::config::AdviceConfig;
-use crate::training::AnswerThreshold;
 use poolcast_base::output;
 use poolcast_events::EventStore;
 use poolcast_tensors::QueriedHold;

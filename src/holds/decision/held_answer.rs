@@ -5,11 +5,10 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::codes::HoldRule;
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
 use crate::answers::{
-    AnswerLimits, FailedReleases, HeldOdds, LimitPair, OriginState, PROGRAM_NOT_STARTED,
-    RecoveryKey, RecoveryRecord, RuleRecord,
+    AnswerLimits, AnswerThreshold, FailedReleases, HeldOdds, LimitPair, OriginState,
+    PROGRAM_NOT_STARTED, RecoveryKey, RecoveryRecord, RuleRecord,
 };
 use crate::config::AdviceConfig;
-use crate::training::AnswerThreshold;
 
 /// Probability of a later success from which on a fault counts as passing. The odds are low for most
 /// faults that pass, because they are learned from early releases, which often come before the fault

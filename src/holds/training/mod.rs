@@ -8,20 +8,20 @@ mod scoring;
 pub use fitting::{
     Epoch, EpochTimes, LEARNED_SPLITS, PooledScores, RunLocation, StartMode, StaticRange, TimeCut,
     TrainError, TrainingSettings, TrainingUpdate, checkpoint_key, cluster_weights, copy_checkpoint,
-    later_predictions, learned_splits, read_epoch_times, read_history, refit_key, refit_network,
-    time_cuts, train, train_beside_others, train_until,
+    learned_splits, read_epoch_times, read_history, time_cuts, train, train_beside_others,
+    train_until,
 };
 pub use runs::{
-    ENSEMBLE, EncodedHolds, EnsembleMember, FIT, FitScores, FitSummary, HoldModel, HoldPrediction,
-    LearnedHolds, NewEnsemble, PipelineRun, RUN_FORMAT, RunModels, RunSummary, SampleFit,
-    TrainedModel, TrainingMetrics, TrainingRun, TrainingStatus, check_predictions, copy_training,
+    ENSEMBLE, EncodedHolds, EnsembleMember, FIT, FitScores, FitSummary, HoldPrediction,
+    LearnedHolds, NewEnsemble, PipelineRun, RUN_FORMAT, RunSummary, SampleFit, TrainedModel,
+    TrainingMetrics, TrainingRun, TrainingStatus, check_predictions, copy_training,
     evaluation_path, hold_features, member_dir, pipeline_sha256, pooled_predictions, predict_holds,
-    predict_samples, read_as_member, refit_dir, remove_checkpoint, remove_model, sample_features,
+    predict_samples, read_as_member, remove_checkpoint, remove_model, sample_features,
 };
+pub(crate) use scoring::score_in_place_of;
 pub use scoring::{
-    AnswerThreshold, AnswerThresholds, Calibration, ClassScores, MethodScores, ModelEvaluation,
-    NumberScores, ProbedScores, RollingPrediction, RollingPredictions, ScoreInterval, SuccessRate,
-    SuccessRates, TargetScores, best_f_measure, choose_threshold, evaluate_run, find_score,
-    predict_split, target_score, uncalibrated_split, wilson_lower,
+    Calibration, ClassScores, MethodScores, ModelEvaluation, NumberScores, ProbedScores,
+    RollingPrediction, RollingPredictions, ScoreInterval, SuccessRate, SuccessRates, TargetScores,
+    best_f_measure, choose_threshold, evaluate_run, find_score, predict_split, target_score,
+    uncalibrated_split,
 };
-pub(crate) use scoring::{score_in_place_of, wilson_bound};

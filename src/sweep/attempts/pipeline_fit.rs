@@ -288,31 +288,6 @@ impl PipelineTask {
         }
     }
 
-    /// Fits all rows of `table`. No rows are left to score this fit. `scores` are the scores of the
-    /// earlier fit that was scored, and `predictions` are its predictions for rows that it did not
-    /// learn from.
-    ///
-    /// # Errors
-    /// Fails like [`PipelineTask::fit`].
-    pub(crate) fn refit(
-        &self,
-        table: &FeatureTable,
-        samples: SampleFit,
-        scores: FitScores,
-        predictions: RollingPredictions,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<PipelineFit> {
-        let mut seconds = Vec::new();
-        Ok(PipelineFit {
-            scores,
-            predictions: TrialPredictions::default(),
-            rolling: Some(predictions),
-            samples: Some(samples),
-            model: self.fit_timed(table, 0, stop, &mut seconds)?,
-            seconds,
-        })
-    }
-
     /// Fits each fold, and predicts the rows that the fold's fit did not learn from.
     fn fit_folds(
         &self,

@@ -12,8 +12,8 @@ use crate::config::Config;
 use crate::plan::SweepFolder;
 use crate::plan::{BEST_FILE, INFO_FILE, trial_dir};
 use crate::plan::{TrialRow, hyper_parameters, plain_value};
-use poolcast_base::{escape, files, manifest, output};
-use poolcast_holds::training::{ModelEvaluation, RunModels, evaluation_path, refit_dir};
+use poolcast_base::{escape, files, manifest};
+use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use poolcast_pipelines as pipelines;
 use poolcast_tensors::Split;
 
@@ -28,13 +28,11 @@ pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> 
 
 /// The facts about the best trial: the reason of the choice, the hyper-parameters, and the path of
 /// the model that answers (the trial or an ensemble). If the model was evaluated on the test
-/// samples, its scores on them follow. Reads the scores, the ensemble and the refitted model from
-/// `out`.
+/// samples, its scores on them follow. Reads the scores and the ensemble from `out`.
 pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<String> {
     let run = best.judged_dir(dir, out);
     let later = best.dir(out);
-    let models = RunModels::open_both(&run, &refit_dir(&later))?;
-    let trained = models.judged;
+    let trained = TrainedModel::open(&run)?;
     let relative = later.strip_prefix(out).unwrap_or(&later).to_owned();
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial);
     let epoch = chosen.and_then(TrialResult::best_epoch);
@@ -58,16 +56,6 @@ pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<Strin
     }
     info.add("model", relative.join(trained.file).display());
     info.add("model_sha256", trained.sha256);
-    if let Some(refitted) = models.refitted {
-        let file = refit_dir(&relative).join(refitted.file);
-        info.add("refitted_model", file.display());
-        info.add("refitted_model_sha256", refitted.sha256);
-        info.add("refitted_on_holds", refitted.rates.overall.holds);
-        info.add(
-            "refitted_on_holds_decided_by",
-            output::utc_time(refitted.learned.decided_ms),
-        );
-    }
     info.add("trials", best.trials.len());
     info.add("failed", failed.len());
     for trial in failed {

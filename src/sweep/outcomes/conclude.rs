@@ -190,8 +190,7 @@ pub struct EvaluatedChoices {
 }
 
 /// Scores the best trials of the finished `sweep`. Writes the scores to `out`, next to the path of
-/// the model, with `bestmodel.info` and `selection.json`. `bestmodel.info` also lists the model
-/// that [`crate::refit_best`] left in `out`.
+/// the model, with `bestmodel.info` and `selection.json`.
 ///
 /// # Errors
 /// Fails if a model, its tensors or its table are missing.

@@ -60,9 +60,11 @@ pub fn answers_dir(dir: &Path) -> PathBuf {
     dir.join("answers")
 }
 
-/// Returns true if `dir` has results of `poolcast run` on a log with too few holds to train a model.
+/// Returns true if `dir` has results of `poolcast learn`, or of `poolcast run` on a log with too few holds to train a
+/// model.
 pub fn has_no_model(dir: &Path) -> bool {
-    dir.join(FEW_HOLDS_FILE).is_file() && !dir.join(BEST_FILE).is_file()
+    let has_answers = answers_dir(dir).join(manifest::FILE).is_file();
+    (has_answers || dir.join(FEW_HOLDS_FILE).is_file()) && !dir.join(BEST_FILE).is_file()
 }
 
 /// The joined tables of the sweep in `dir`.

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::batch_noise::BatchNoise;
 use super::cut_choice::chosen_predictions;
@@ -36,21 +36,11 @@ pub(crate) struct HoldLearner<'a> {
     pub(crate) weights: Vec<Vec<f32>>,
     /// For each cut, the range of each static feature over the samples that are learned from.
     pub(crate) ranges: Vec<StaticRange>,
-    pub(crate) repeated: Option<RepeatedTraining>,
     pub(crate) clock: EpochClock,
     pub(crate) gradient: Gradient,
     /// Ends the training early, given all epochs so far.
     pub(crate) ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
     pub(crate) listener: &'a ProgressListener<'a>,
-}
-
-/// An earlier training that is repeated on more samples. The repetition has no samples left to
-/// judge it, so it takes over the epochs and predictions of the earlier training.
-pub(crate) struct RepeatedTraining {
-    /// Epochs up to the best one.
-    pub(crate) epochs: Vec<Epoch>,
-    /// Predictions for samples that the earlier models did not learn from.
-    pub(crate) predictions: RollingPredictions,
 }
 
 impl Learner for HoldLearner<'_> {
@@ -159,13 +149,9 @@ impl HoldLearner<'_> {
     }
 
     /// The predictions for samples that were not learned from. For each cut they are the logits of
-    /// the epoch that the other cuts chose. A repeated training returns the predictions of the
-    /// earlier training.
+    /// the epoch that the other cuts chose.
     pub(crate) fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
-        match self.repeated {
-            Some(repeated) => Ok(repeated.predictions),
-            None => Ok(chosen_predictions(self.predict(state)?, &state.learner.0)),
-        }
+        Ok(chosen_predictions(self.predict(state)?, &state.learner.0))
     }
 
     /// Predicts for each cut the samples that follow it, with that cut's model.
@@ -192,7 +178,6 @@ impl HoldLearner<'_> {
     }
 
     /// Returns the epoch after `history` with its scores, given the models' `predictions` after it.
-    /// A repeated training takes the scores from the epoch that it repeats.
     ///
     /// # Errors
     /// Fails with [`TrainError::NonFinite`] if the validation loss is NaN or infinite.
@@ -205,15 +190,6 @@ impl HoldLearner<'_> {
         let LearnedEpoch {
             epoch, train_loss, ..
         } = *learned;
-        if let Some(repeated) = &self.repeated {
-            let judged = repeated.epochs.get(epoch - 1).cloned();
-            let judged = judged.context("a training repeats no more epochs than there were")?;
-            return Ok(Epoch {
-                train_loss,
-                ..judged
-            });
-        }
-
         let metric = &self.settings.metric;
         let mut judged = judged_epochs::judge_epoch(history, train_loss, predictions, metric);
         judged.is_best |= self.keeps_last();

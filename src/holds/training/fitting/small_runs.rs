@@ -6,13 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::progress::TrainingUpdate;
-use super::refit::refit_network;
 use super::train::{RunLocation, StartMode, train};
 use crate::test_config::TestConfig;
-use crate::training::runs::TrainingRun;
-use crate::training::runs::refit_dir;
 use poolcast_models::Device;
-use poolcast_models::optim::TrainError;
 use poolcast_tensors as tensors;
 use poolcast_tensors::Dataset;
 use test_stores::store_of_held_jobs;
@@ -59,26 +55,4 @@ pub(crate) fn train_small(dataset: &Dataset, dir: &Path, model: &str) {
         listen,
     )
     .expect("trained");
-}
-
-/// Refits the run of an "lstm" in `dir` on all of `dataset`.
-pub(crate) fn refit_small(
-    dataset: &Dataset,
-    dir: &Path,
-    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
-) -> Result<TrainingRun, TrainError> {
-    let config = config("lstm");
-    let place = RunLocation {
-        dir: &refit_dir(dir),
-        config: &config.resolved(),
-        checkpoint_minutes: config.training.checkpoint_minutes,
-    };
-    refit_network(
-        dataset,
-        dir,
-        &config.training_settings(),
-        place,
-        &Device::Cpu,
-        listener,
-    )
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
-use super::hold_learner::{HoldLearner, RepeatedTraining};
+use super::hold_learner::HoldLearner;
 use super::progress::{ProgressListener, TrainingUpdate};
 use super::samples::{SplitSamples, loss_weights, shared_bit_count, static_feature_count};
 use super::settings::TrainingSettings;
@@ -26,7 +26,7 @@ use poolcast_base::manifest;
 use poolcast_config::ResolvedConfig;
 use poolcast_models::optim::{AdamSettings, Checkpoint, TrainError, TrainingLoop};
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape};
-use poolcast_tensors::{Dataset, Split};
+use poolcast_tensors::Dataset;
 
 /// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +95,8 @@ pub fn train_until(
         dataset,
         settings,
         key: &key,
-        splits: &LEARNED_SPLITS,
         cuts: time_cuts(dataset, settings.time_cuts)?,
         learned: LearnedHolds::new(dataset, learned_splits(dataset, settings.time_cuts))?,
-        repeated: None,
     };
     task.train(place, mode, device, &ends, &listener)
 }
@@ -109,14 +107,10 @@ pub(crate) struct TrainingTask<'a> {
     pub(crate) settings: &'a TrainingSettings,
     /// Digest of everything that determines the result.
     pub(crate) key: &'a str,
-    /// The splits over which the sample indices of the cuts count.
-    pub(crate) splits: &'a [Split],
     /// For each model, the samples that it learns from and those that it predicts.
     pub(crate) cuts: Vec<TimeCut>,
     /// The holds that the final model learns from.
     pub(crate) learned: LearnedHolds,
-    /// The training that this one repeats on more samples, if any.
-    pub(crate) repeated: Option<RepeatedTraining>,
 }
 
 impl TrainingTask<'_> {
@@ -180,7 +174,7 @@ impl TrainingTask<'_> {
         Ok(finished.write(dir)?)
     }
 
-    /// Moves the cuts, and the training to repeat, into a learner for the run in `dir`.
+    /// Moves the cuts into a learner for the run in `dir`.
     fn take_learner<'a>(
         &'a mut self,
         dir: &'a Path,
@@ -191,7 +185,7 @@ impl TrainingTask<'_> {
         let settings = self.settings;
         let architecture = settings.architecture()?;
         let shape = model_shape(self.dataset, settings, architecture);
-        let samples = SplitSamples::new(self.dataset, self.splits, shape, architecture)?;
+        let samples = SplitSamples::new(self.dataset, &LEARNED_SPLITS, shape, architecture)?;
 
         let cuts = std::mem::take(&mut self.cuts);
         let pos_weight = settings.parameters.pos_weight;
@@ -208,7 +202,6 @@ impl TrainingTask<'_> {
             cuts,
             weights,
             ranges,
-            repeated: self.repeated.take(),
             clock,
             gradient: Gradient::default(),
             ends,

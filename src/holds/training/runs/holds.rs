@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 
-use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::training::scoring::predict_split;
 use poolcast_base::parallel::map_ranges;
@@ -19,7 +18,7 @@ const HOLDS_PER_TASK: usize = 256;
 
 /// Predicts holds of the jobs in an event store with one model.
 #[derive(Debug)]
-pub struct HoldModel<'a> {
+struct HoldModel<'a> {
     store: &'a EventStore,
     model: &'a TrainedModel,
     encoder: SampleEncoder<'a>,
@@ -30,7 +29,7 @@ pub struct HoldModel<'a> {
 
 impl<'a> HoldModel<'a> {
     /// Creates a predictor of the jobs in `store` with `model`.
-    pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
+    fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
         let encoder = SampleEncoder::new(store, model.tensors.clone());
         let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
         HoldModel {
@@ -43,7 +42,7 @@ impl<'a> HoldModel<'a> {
     }
 
     /// The calibrated probability that the release of each hold leads to success.
-    pub fn probabilities(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
+    fn probabilities(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
         let parts = map_ranges(holds.len(), HOLDS_PER_TASK, |range| {
             self.predict_chunk(&holds[range])
         });
@@ -52,7 +51,7 @@ impl<'a> HoldModel<'a> {
     }
 
     /// The facts about a hold that are known at prediction time.
-    pub fn facts(&self, asked: &QueriedHold) -> KnownFacts {
+    fn facts(&self, asked: &QueriedHold) -> KnownFacts {
         let job = self.store.jobs().get(asked.job as usize);
         self.history.facts(&job, asked)
     }
@@ -117,13 +116,12 @@ pub struct HoldPrediction {
 /// Predicts every hold in `store`, with any outcome or none, in the order of the store's jobs. The
 /// prediction time has the same definition as for the models' samples. With `window = release`,
 /// jobs that are still held are predicted at the last event of their access point.
-/// [`RunModels::at_moment`] selects the model for each hold.
 ///
 /// # Errors
-/// Fails where a model cannot predict.
-pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+/// Fails where the model cannot predict.
+pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
-    let window = models.judged.tensors.window;
+    let window = model.tensors.window;
     let until_ms = cutoffs_ms(store, &jobs);
     let mut holds: Vec<QueriedHold> = Vec::new();
     for (index, job) in (0..).zip(jobs.iter()) {
@@ -134,7 +132,7 @@ pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldP
         }
     }
 
-    let probabilities = hold_probabilities(store, models, &holds)?;
+    let probabilities = HoldModel::new(store, model).probabilities(&holds)?;
     let mut all = Vec::with_capacity(holds.len());
     for (asked, probability) in holds.into_iter().zip(probabilities) {
         let job = jobs.get(asked.job as usize);
@@ -154,34 +152,11 @@ pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldP
     Ok(all)
 }
 
-/// Predicts each of `holds` with the model for its prediction time.
-fn hold_probabilities(
-    store: &EventStore,
-    models: &RunModels,
-    holds: &[QueriedHold],
-) -> Result<Vec<f64>> {
-    let mut probabilities = vec![0.0; holds.len()];
-    for model in models.all() {
-        let is_asked = |at: &usize| std::ptr::eq(models.at_moment(holds[*at].asked_ms), model);
-        let places: Vec<usize> = (0..holds.len()).filter(is_asked).collect();
-        if places.is_empty() {
-            continue;
-        }
-        let asked: Vec<QueriedHold> = places.iter().map(|&at| holds[at]).collect();
-        let answers = HoldModel::new(store, model).probabilities(&asked)?;
-        for (at, probability) in places.into_iter().zip(answers) {
-            probabilities[at] = probability;
-        }
-    }
-    Ok(probabilities)
-}
-
-/// Predicts every sample of `dataset`, split by split. [`RunModels::at_moment`] selects the model
-/// for each sample.
+/// Predicts every sample of `dataset`, split by split.
 ///
 /// # Errors
-/// Fails when the models were made for other tensors.
-pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+/// Fails when the model was made for other tensors.
+pub fn predict_samples(dataset: &Dataset, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
     for split in Split::ALL {
         if dataset.is_empty(split) {
@@ -194,7 +169,7 @@ pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<Hold
         let codes: Vec<i32> = dataset.column(split, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
 
-        let probabilities = split_probabilities(dataset, split, models, &asked_ms)?;
+        let probabilities = predict_split(model, dataset, split)?;
         for (sample, probability) in probabilities.into_iter().enumerate() {
             all.push(HoldPrediction {
                 split: Some(split),
@@ -212,29 +187,6 @@ pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<Hold
     Ok(all)
 }
 
-/// Predicts each sample of `split` with the model for its prediction time, `[n]`.
-fn split_probabilities(
-    dataset: &Dataset,
-    split: Split,
-    models: &RunModels,
-    asked_ms: &[i64],
-) -> Result<Vec<f64>> {
-    let mut probabilities = vec![0.0; asked_ms.len()];
-    for model in models.all() {
-        let is_asked = |asked_ms: i64| std::ptr::eq(models.at_moment(asked_ms), model);
-        if !asked_ms.iter().any(|&asked_ms| is_asked(asked_ms)) {
-            continue;
-        }
-        let answers = predict_split(model, dataset, split)?;
-        for (at, probability) in answers.into_iter().enumerate() {
-            if is_asked(asked_ms[at]) {
-                probabilities[at] = probability;
-            }
-        }
-    }
-    Ok(probabilities)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,18 +198,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let dataset = small_dataset(dir.path());
         let store = store_of_held_jobs(|job| i64::from(job % 7));
-        for model in ["outcomes", "lstm+static"] {
-            let run = dir.path().join(model);
-            train_small(&dataset, &run, model);
-            let models = RunModels::open(&run).expect("opened");
-            let of_samples = predict_samples(&dataset, &models).expect("predicted");
-            let of_log = predict_holds(&store, &models).expect("predicted");
+        for name in ["outcomes", "lstm+static"] {
+            let run = dir.path().join(name);
+            train_small(&dataset, &run, name);
+            let model = &TrainedModel::open(&run).expect("opened");
+            let of_samples = predict_samples(&dataset, model).expect("predicted");
+            let of_log = predict_holds(&store, model).expect("predicted");
             for sample in of_samples {
                 let is_sample = |hold: &&HoldPrediction| {
                     (hold.cluster, hold.hold_time_ms) == (sample.cluster, sample.hold_time_ms)
                 };
                 let hold = of_log.iter().find(is_sample).expect("a hold");
-                assert_eq!(hold.probability, sample.probability, "{model}");
+                assert_eq!(hold.probability, sample.probability, "{name}");
             }
         }
     }

@@ -8,13 +8,12 @@ mod metrics;
 mod pipeline_run;
 mod run;
 mod run_dir;
-mod run_models;
 mod sample_features;
 mod trained_model;
 
 pub use ensemble::{NewEnsemble, pooled_predictions, read_as_member};
 pub use ensemble_summary::{EnsembleMember, member_dir};
-pub use holds::{HoldModel, HoldPrediction, predict_holds, predict_samples};
+pub use holds::{HoldPrediction, predict_holds, predict_samples};
 pub use learned_holds::LearnedHolds;
 pub use metrics::{TrainingMetrics, TrainingStatus};
 pub use pipeline_run::{FitScores, FitSummary, PipelineRun, SampleFit, pipeline_sha256};
@@ -25,9 +24,8 @@ pub(crate) use run_dir::{
     TIMES_FILE, remove_training, reopen_training,
 };
 pub use run_dir::{
-    ENSEMBLE, FIT, RUN_FORMAT, check_predictions, copy_training, evaluation_path, refit_dir,
+    ENSEMBLE, FIT, RUN_FORMAT, check_predictions, copy_training, evaluation_path,
     remove_checkpoint, remove_model,
 };
-pub use run_models::RunModels;
 pub use sample_features::{hold_features, sample_features};
 pub use trained_model::{EncodedHolds, TrainedModel};

@@ -66,11 +66,6 @@ pub(crate) const HISTORY_FILE: &str = "history.jsonl";
 pub(crate) const TIMES_FILE: &str = "times.jsonl";
 pub(crate) const METRICS_FILE: &str = "metrics.json";
 
-/// The directory of the refitted model of the run in `dir`.
-pub fn refit_dir(dir: &Path) -> PathBuf {
-    dir.join("refit")
-}
-
 /// The path of the scores of one split, beside the run in `dir`.
 pub fn evaluation_path(dir: &Path, split: Split) -> PathBuf {
     dir.join(format!("evaluation-{}.json", split.name()))
@@ -139,19 +134,19 @@ pub(crate) fn remove_training(dir: &Path) -> Result<()> {
 }
 
 /// Turns a finished training into an unfinished one: removes its manifest, model, predictions,
-/// metrics, evaluations and refit. Its checkpoint, history and epoch times remain.
+/// metrics and evaluations. Its checkpoint, history and epoch times remain.
 pub(crate) fn reopen_training(dir: &Path) -> Result<()> {
     let finished =
         [manifest::FILE, MODEL_FILE, PREDICTIONS_FILE, METRICS_FILE].map(|file| dir.join(file));
     let scored = Split::ALL.map(|split| evaluation_path(dir, split));
-    files::remove_all(finished.into_iter().chain(scored).chain([refit_dir(dir)]))
+    files::remove_all(finished.into_iter().chain(scored))
 }
 
 /// Removes the model of the training in `dir`, but keeps its metrics and everything needed to train
 /// it again.
 pub fn remove_model(dir: &Path) -> Result<()> {
     let model = [manifest::FILE, MODEL_FILE, CHECKPOINT_FILE].map(|file| dir.join(file));
-    files::remove_all(model.into_iter().chain([refit_dir(dir)]))
+    files::remove_all(model)
 }
 
 /// Removes the checkpoint of the finished training in `dir`.

@@ -14,7 +14,6 @@ use super::sample_features::{hold_features, sample_features};
 use crate::training::fitting::SplitSamples;
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::score_samples;
-use crate::training::scoring::AnswerThresholds;
 use crate::training::scoring::Calibration;
 use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
@@ -207,20 +206,6 @@ impl TrainedModel {
         let most = MAX_VOTE_ODDS.ln();
         let read = f64::from(logit) / self.calibration.temperature;
         read.clamp(-most, most) as f32
-    }
-
-    /// Finds, for each of `precisions`, the probabilities at which the model's answers had that
-    /// precision on holds that came after the holds it learned from.
-    ///
-    /// # Errors
-    /// Fails when the predictions file is missing or does not match the manifest.
-    pub fn answer_thresholds<const N: usize>(
-        &self,
-        precisions: [f64; N],
-    ) -> Result<[AnswerThresholds; N]> {
-        let predictions = self.rolling_predictions()?;
-        let find = |precision| AnswerThresholds::find(&predictions, &self.calibration, precision);
-        Ok(precisions.map(find))
     }
 
     /// Reads the predictions for samples that were not learned from.

@@ -112,10 +112,7 @@ pub fn evaluate_run(
     let is_learned = model.tensors_key == dataset.key && model.learned.splits.contains(&split);
     ensure!(
         split != Split::Test || !is_learned,
-        hinted(
-            "the model was trained on the test split of these tensors",
-            "evaluate the run in the parent directory, from which it was refitted"
-        )
+        "the model was trained on the test split of these tensors"
     );
 
     let logits = model.split_logits(dataset, split)?;

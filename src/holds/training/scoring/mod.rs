@@ -1,6 +1,5 @@
 //! Scores predictions: calibration, thresholds of answers, and scores by kind of target.
 
-mod answer_thresholds;
 mod baselines;
 mod calibration;
 mod classes;
@@ -9,8 +8,6 @@ mod number_scores;
 mod rolling_predictions;
 mod target_scores;
 
-pub(crate) use answer_thresholds::wilson_bound;
-pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
 pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use classes::ClassScores;
