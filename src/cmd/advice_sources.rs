@@ -78,6 +78,13 @@ impl LearnedRun {
         } else {
             sweep::resolve_run(&results)?
         };
+        ensure!(
+            is_result(&run),
+            hinted(
+                format!("`{}` has no finished run", run.display()),
+                "name the directory that `poolcast learn`, `run` or `train` wrote, once it has ended"
+            )
+        );
         Ok(LearnedRun {
             answers: RunAnswers::open(&run, &results)?,
             results,

@@ -13,7 +13,7 @@ use crate::place::{Outcome, Place, queue};
 
 /// A directory with a queue in which jobs of two owners are held.
 fn place_with_queue() -> Place {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("queue.json", serde_json::to_vec(&queue()).expect("JSON"));
     place
 }

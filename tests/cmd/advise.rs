@@ -4,11 +4,11 @@ use crate::place::{LOG_TEXT, Place, queue};
 
 #[test]
 fn a_rule_answers_by_itself() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog.xz 1161.0")), @r#"
     exit 10
     1161.0: FIX, THEN RELEASE
-      why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put the input file /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten
+      why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put the input file /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten; it was released several times, and held again for the same reason each time; /home/tester/gel/in/typo.dat: last failure 2026-11-21 02:26:02 UTC, no success since
       hold code 13/2: input files could not be transferred to the job: no such file or directory
       held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
       held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
@@ -18,11 +18,9 @@ fn a_rule_answers_by_itself() {
       once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && Owner=="tester" && ClusterId==1161 && ProcId==0'
       or remove and submit again: condor_rm -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && Owner=="tester" && ClusterId==1161 && ProcId==0'
     log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
-    model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
-      [#.##, #.##] on later holds
-    note: the model has not learned from the last 8 min 13 s and their 379 holds:
-      `poolcast run` learns from them
-    note: the model was not shown to be better than chance
+    rules answer, and the outcomes of earlier holds: learned until 2026-11-21 02:26
+      UTC (0 holds since), rehearsed on its log: right about 131 of 141 faults, and
+      in 23 of 23 firm answers
     "#);
     let json = place.run("advise run --log EventLog.xz 1161.0 --json");
     assert_eq!(json.code, Some(10));
@@ -40,7 +38,7 @@ fn a_rule_answers_by_itself() {
 
 #[test]
 fn the_moment_of_asking_can_be_named() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     // 1161.0 was held at 02:26:02 for the third time, and the log ends at 02:26:17.
     let earlier = place.run("advise run --log EventLog.xz 1161.0 --at 2026-11-21T02:26:05Z");
     insta::assert_snapshot!(without_scores(&earlier));
@@ -55,7 +53,7 @@ fn the_moment_of_asking_can_be_named() {
 
 #[test]
 fn advice_about_a_moment_is_that_of_a_log_that_ends_then() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let log = &*LOG_TEXT;
     let end = log
         .find(") 11/21 02:15:00")
@@ -85,11 +83,11 @@ fn advice_about_a_moment_is_that_of_a_log_that_ends_then() {
 
 #[test]
 fn advised_jobs_are_the_held_jobs_of_the_queue() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let outcome = place.run("advise run --log EventLog.xz --json --sort id");
     assert_eq!(outcome.code, Some(0), "several were asked for");
-    let differ = place.run("advise run --log EventLog.xz --json --exit-code");
-    assert_eq!(differ.code, Some(40), "they differ");
+    let agreed = place.run("advise run --log EventLog.xz --json --exit-code");
+    assert_eq!(agreed.code, Some(10), "all are to be fixed");
     let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     let advice = document["advice"].as_array().expect("a list");
     let found: Vec<&str> = advice
@@ -121,35 +119,37 @@ fn advised_jobs_are_the_held_jobs_of_the_queue() {
 
 #[test]
 fn the_model_answers_where_no_rule_does() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let filters = [
         (r"unchanged: \d+ %", "unchanged: ## %"),
         (r"\d\.\d{2}\b", "#.##"),
     ];
     insta::with_settings!({filters => filters}, {
-        insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @"
-        exit 40
-        1185.0: NO ADVICE
-          why: the probability is not decisive: answers to similar holds were wrong too often
+        insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @r#"
+        exit 10
+        1185.0: FIX, THEN RELEASE
+          why: released unchanged, it succeeds with a probability of less than 1 % now, and of less than 1 % later; 409 of 1,248 earlier holds for this reason succeeded after release, 2 of the last ten; this reason in cluster 1185: last failure 2026-11-21 02:26:05 UTC, no success since
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
-          probability of success if released unchanged: ## %
+          probability of success if released unchanged: less than 1 %
+          similar earlier answers: 53 of 54 were right (98 %, at least 94 %)
           hold reason: Transfer output files failure at execution point slot1_20@localhost while sending files to access point localhost. Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53094/scratch/out.txt: (errno 2) No such file or directory
           owner: tester
+          run: condor_q -hold 1185.0
+          once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227967 && Owner=="tester" && ClusterId==1185 && ProcId==0'
         log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
-        model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
-          [#.##, #.##] on later holds
-        note: the model has not learned from the last 8 min 13 s and their 379 holds:
-          `poolcast run` learns from them
-        note: the model was not shown to be better than chance
-        ");
+        rules answer, and the outcomes of earlier holds: learned until 2026-11-21 02:26
+          UTC (0 holds since), rehearsed on its log: right about 131 of 141 faults, and
+          in 23 of 23 firm answers
+        good until 2026-11-21 02:26:29 UTC, which is over: ask with `--queue now`
+        "#);
     });
 }
 
 #[test]
 fn cluster_id_selects_all_its_held_jobs() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let text = place
         .run("advise run --log EventLog.xz 1185 --long --sort id")
         .stdout;
@@ -163,10 +163,10 @@ fn cluster_id_selects_all_its_held_jobs() {
 }
 
 #[test]
-fn costs_choose_the_action_and_low_precision_gives_no_advice() {
-    let place = Place::with_run();
+fn costs_choose_the_action() {
+    let place = Place::with_answers();
     let action = |settings: &str| {
-        place.copy("run", settings);
+        place.copy_all(&place.path("run"), settings);
         let config =
             fs_err::read_to_string(place.path(settings).join("config.yaml")).expect("read");
         let (before, rest) = config.split_once("advice:\n").expect("a key");
@@ -181,19 +181,14 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
             "fix" => {
                 "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 5, rehearsed_models: 1, prior: false}"
             }
-            "remove" => {
-                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1, rehearsed_models: 1, prior: false}"
-            }
             _ => {
-                "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5, rehearsed_models: 1, prior: false}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1, rehearsed_models: 1, prior: false}"
             }
         };
         place.write(
             &format!("{settings}/config.yaml"),
             format!("{before}advice: {advice}\n{}\n", after.join("\n")),
         );
-        // This test does not depend on the quality of the model.
-        fs_err::remove_file(place.path(settings).join("evaluation-test.json")).expect("removed");
         let outcome = place.run(&format!("advise {settings} --log EventLog.xz 1185.0"));
         let first = outcome.stdout.lines().next().unwrap_or_default().to_owned();
         (
@@ -235,12 +230,11 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
             Some(&format!("run: condor_rm {guarded}"))
         )
     );
-    assert_eq!(action("none"), said(40, "1185.0: NO ADVICE", None));
 }
 
 #[test]
 fn a_hold_on_purpose_is_left_alone() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write(
         "EventLog",
         "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n\
@@ -256,15 +250,13 @@ fn a_hold_on_purpose_is_left_alone() {
       hold reason: via condor_hold (by user ada)
       once the reason to hold it is gone: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795225822 && ClusterId==1 && ProcId==0'
     log of 10.0.0.1: 2026-11-21 01:50 to 2026-11-21 01:50 UTC, 1 hold
-    model lstm: learned until 2026-11-21 02:18 UTC (0 holds since), ROC-AUC #.##
-      [#.##, #.##] on later holds
-    note: the model was not shown to be better than chance
+    no model: rules for hold codes answer
     ");
 }
 
 #[test]
 fn jobs_that_are_not_held_are_told_apart() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 999999.0"), @"
     exit 2
     error: job 999999.0 is not in the log
@@ -296,12 +288,12 @@ fn jobs_that_are_not_held_are_told_apart() {
 
 #[test]
 fn missing_pieces_are_named() {
-    let place = Place::with_run();
-    insta::assert_snapshot!(place.run("advise events --log EventLog.xz"), @"
+    let place = Place::with_answers();
+    insta::assert_snapshot!(place.run("advise run/events --log EventLog.xz"), @"
     exit 2
-    error: `events` holds events, not run
+    error: `run/events` has no finished run
 
-    hint: make it with `poolcast train TENSORS -o RUN`
+    hint: name the directory that `poolcast learn`, `run` or `train` wrote, once it has ended
     ");
     insta::assert_snapshot!(place.run("advise run --log nowhere"), @"
     exit 2
@@ -313,17 +305,16 @@ fn missing_pieces_are_named() {
     ");
     place.copy("run", "half");
     fs_err::remove_file(place.path("half/manifest.json")).expect("removed");
-    insta::assert_snapshot!(place.run("advise half --log EventLog.xz"), @"
-    exit 2
-    error: the training in `half` has not finished
-
-    hint: continue it with `poolcast train --resume`
-    ");
+    let unfinished = place.run("advise half --log EventLog.xz");
+    assert!(
+        unfinished.stderr.contains("`half` has no finished run"),
+        "{unfinished}"
+    );
 }
 
 #[test]
 fn nobody_is_held() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write(
         "EventLog",
         "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n",
@@ -332,9 +323,7 @@ fn nobody_is_held() {
     exit 0
     no job is held when the log ends
     log of 10.0.0.1: 2026-11-21 01:50 to 2026-11-21 01:50 UTC, 0 holds
-    model lstm: learned until 2026-11-21 02:18 UTC (0 holds since), ROC-AUC #.##
-      [#.##, #.##] on later holds
-    note: the model was not shown to be better than chance
+    no model: rules for hold codes answer
     ");
 }
 
@@ -371,7 +360,7 @@ fn log_of(records: &[(u16, u32)]) -> String {
 
 #[test]
 fn events_of_one_second_keep_their_order() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let said = |records: &[(u16, u32)]| {
         place.write("EventLog", log_of(records));
         let outcome = place.run("advise run --log EventLog --json --exit-code");
@@ -388,7 +377,7 @@ fn events_of_one_second_keep_their_order() {
 
 #[test]
 fn a_quota_is_no_path() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("EventLog", log_of(&[(0, 0), (12, 5)]));
     insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog 1.0")), @"
     exit 10
@@ -401,15 +390,13 @@ fn a_quota_is_no_path() {
       run: condor_q -hold 1.0
       once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795225807 && ClusterId==1 && ProcId==0'
     log of 10.0.0.1: 2026-11-21 01:50 to 2026-11-21 01:50 UTC, 1 hold
-    model lstm: learned until 2026-11-21 02:18 UTC (0 holds since), ROC-AUC #.##
-      [#.##, #.##] on later holds
-    note: the model was not shown to be better than chance
+    no model: rules for hold codes answer
     ");
 }
 
 #[test]
 fn piped_log_gets_the_same_advice_as_a_file() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("EventLog", log_of(&[(0, 0), (12, 5)]));
     let log = fs_err::File::open(place.path("EventLog")).expect("opened");
     let mut command = place.command("advise run --log - 1.0");
@@ -435,7 +422,7 @@ fn view(place: &Place, columns: usize, args: &str) -> String {
 
 #[test]
 fn views_fit_their_width() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let filters = [
         (r" *(\d+-)?\d+%", " ##%"),
         (r"\d\.\d{2}\b", "#.##"),
@@ -458,7 +445,7 @@ fn views_fit_their_width() {
 
 #[test]
 fn ids_lists_jobs_to_release_or_the_selected_jobs() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let ids = |args: &str| place.stdout(&format!("advise run --log EventLog.xz --ids {args}"));
     assert_eq!(ids(""), "", "no job is to be released");
     assert_eq!(ids("--action fix --code 13"), "1161.0\n");
@@ -478,7 +465,7 @@ fn ids_lists_jobs_to_release_or_the_selected_jobs() {
 
 #[test]
 fn cause_name_selects_the_jobs_of_its_group() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let document = place.json("advise run --log EventLog.xz --json");
     let groups = document["groups"].as_array().expect("a list");
     let mut jobs = 0;
@@ -503,7 +490,7 @@ fn cause_name_selects_the_jobs_of_its_group() {
 
 #[test]
 fn advice_notes_a_gap_and_another_access_point() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let submitted = |sequence: u32, ap: &str, minute: u32| {
         format!(
             "008 (-01.-01.-01) 2026-11-21 01:{minute}:00 Global JobLog: ctime=17952258{minute} id=0 sequence={sequence} size=0 events=0 \
@@ -575,7 +562,7 @@ fn log_of_missing_inputs(jobs: &[MissingInput]) -> String {
 
 /// Returns the ground of the advice on job `7.PROC` of the log with these jobs.
 fn ground_of(jobs: &[MissingInput], proc: u32) -> (String, String) {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("EventLog", log_of_missing_inputs(jobs));
     let document: serde_json::Value = serde_json::from_str(
         &place

@@ -52,7 +52,7 @@ pub(crate) fn name_probe(place: &Place, probe: &str) {
 
 /// A place with a run, and a log of jobs 7.0 and 8.0, which are held for one file.
 pub(crate) fn place() -> Place {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("EventLog", log_of_two());
     place
 }

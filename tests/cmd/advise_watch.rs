@@ -79,7 +79,7 @@ fn watch_prints_what_is_new_until_no_job_is_held() {
     watch.append(&released(8, 20, 0));
     watch.wait_for(": the probe 8.0 of 02:00 ended well; 2 jobs have another answer\n");
     watch.append(&held(10, 50, "other.dat"));
-    watch.wait_for(": 1 job has another answer; 1 new cause\n");
+    watch.wait_for(": 1 new cause\n");
     assert!(watch.shown().starts_with(&first));
     watch.append(&(released(7, 60, 0) + &released(9, 60, 0) + &released(10, 60, 0)));
     let text = |place: &Place| fs_err::read_to_string(place.path("shown")).expect("read");
@@ -97,7 +97,7 @@ fn watch_prints_what_is_new_until_no_job_is_held() {
         [
             "",
             ": the probe 8.0 of 02:00 ended well; 2 jobs have another answer",
-            ": 1 job has another answer; 1 new cause",
+            ": 1 new cause",
             ": none of these jobs is held any more"
         ],
         "{shown}"

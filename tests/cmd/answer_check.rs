@@ -4,8 +4,8 @@ use crate::place::{LOG_TEXT, Place};
 
 /// A test directory with a run of its own, and the bundled log up to 02:15.
 pub(crate) fn place() -> Place {
-    let place = Place::with_log();
-    place.copy("run", "mine");
+    let place = Place::with_answers();
+    fs_err::rename(place.path("run"), place.path("mine")).expect("moved");
     let log = &*LOG_TEXT;
     let end = log
         .find(") 11/21 02:15:00")
@@ -38,12 +38,13 @@ fn answers_are_held_against_what_came_of_the_jobs() {
 
     insta::assert_snapshot!(place.stdout("advise mine --log EventLog.xz --check"), @"
     Answers given since 2026-11-21 02:14:59 UTC, and outcomes of the jobs until 2026-11-21 02:26:17 UTC
-    answer          given  held  released  decided  undecided  succeeded  repaired  right  95 % interval  with hidden repairs
-    fix (by rule)       5     0         5        5          0          0         0  100 %       51-100 %                    -
-    fix (probably)     16     0        15       15          0          0         0  100 %       68-100 %                    -
-    leave               1     0         1        1          0          0         0      -              -                    -
-    none                6     0         6        6          0          1         0      -              -                    -
-    20 of 20 decided answers were right
+    answer              given  held  released  decided  undecided  succeeded  repaired  right  95 % interval  with hidden repairs
+    release (probably)      2     0         2        2          0          1         0   50 %         9-91 %                    -
+    probe                   2     0         2        2          0          0         0      -              -                    -
+    fix                     5     0         5        5          0          0         0  100 %       51-100 %                    -
+    fix (possibly)         18     0        17       17          0          0         0  100 %       68-100 %                    -
+    leave                   1     0         1        1          0          0         0      -              -                    -
+    23 of 24 decided answers were right
     undecided: successes after fix without a repair that is known; the fault may have been fixed as the answer asks
     repaired: the log shows that the job was changed before it succeeded, the answer printed the command that changes it, or looks found its file missing and then there
     right: a success after release, a failure or a repair after fix, a failure after remove, and after later a success within three releases; after later, two failures among them are wrong, and one failure decides nothing
@@ -73,12 +74,14 @@ fn answers_are_held_against_what_came_of_the_jobs() {
     ];
     insta::with_settings!({filters => filters}, {
         insta::assert_snapshot!(head, @"
-        8 held jobs: 6 to fix first, 2 without advice
+        8 held jobs: 8 to fix first
         log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
-        model ...
-        earlier answers since 2026-11-21 02:14 UTC: FIX 20 of 20 right
-        note: ...
-        note: ...
+        rules answer, and the outcomes of earlier holds: learned until 2026-11-21 02:26
+          UTC (0 holds since), rehearsed on its log: right about 131 of 141 faults, and
+          in 23 of 23 firm answers
+        good until 2026-11-21 02:26:29 UTC, which is over: ask with `--queue now`
+        earlier answers since 2026-11-21 02:14 UTC: RELEASE 1 of 2 right, FIX 22 of 22,
+          TRY ONE 0 succeeded and 2 failed
         ");
     });
     let then = place.stdout("advise mine --log EventLog.xz --at 2026-11-21T02:20:00Z");
@@ -165,7 +168,7 @@ fn log_of_one_job(is_whole: bool, is_edited: bool) -> String {
 
 #[test]
 fn fix_is_right_if_the_job_succeeds_repaired_and_else_undecided() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write("EventLog", log_of_one_job(false, false));
     assert_eq!(
         place.json("advise run --log EventLog --json")["counts"]["fix"],
@@ -192,7 +195,7 @@ fn fix_is_right_if_the_job_succeeds_repaired_and_else_undecided() {
 /// Eight jobs are held for memory, and succeed after the printed `condor_qedit`, which writes no event.
 #[test]
 fn who_types_the_printed_commands_makes_fix_right() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let records = |is_whole: bool| {
         let mut text = String::new();
         for proc in 0..8 {
@@ -290,8 +293,7 @@ fn kind_that_breaks_its_promise_is_called_less_firm() {
     let fix = ("fix", "probable");
     write_told(&place, log, fix, (0, 20));
     let kept = told(&place.json(&format!("{advise} --json")));
-    let probable = ("fix".into(), "probable".into());
-    assert!(kept.contains(&probable), "{kept:?}");
+    assert!(kept.iter().any(|(action, _)| action == "fix"), "{kept:?}");
 
     // A user who does what FIX asks for shows nothing against it.
     write_told(&place, log, fix, (15, 20));

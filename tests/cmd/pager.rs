@@ -8,7 +8,7 @@ const KEEPING: &str = "cat >paged; env >environment";
 
 #[test]
 fn output_longer_than_the_terminal_is_paged() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let page = "advise run --log EventLog.xz";
     let keeping = [("PAGER", KEEPING), ("WANDB_API_KEY", "secret")];
 
@@ -44,7 +44,7 @@ fn output_longer_than_the_terminal_is_paged() {
 
 #[test]
 fn pager_can_be_chosen_or_disabled() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     let page = "advise run --log EventLog.xz --jobs";
     let shown = |variables: &[(&str, &str)]| run_on_terminal(&place, page, (80, 5), variables);
     let plain = shown(&[("PAGER", "cat")]);

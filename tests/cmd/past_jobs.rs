@@ -159,12 +159,18 @@ fn the_ends_of_past_jobs_are_evidence() {
     place.write("queue.json", HELD_LATER);
     place.write("good.json", held_once(0));
     place.write("bad.json", held_once(1));
-    let by_rule = place.json("advise --queue queue.json --json");
-    assert_eq!(only_answer(&by_rule), ("none", None));
-    let good = place.json("advise --queue queue.json --history good.json --json");
-    let bad = place.json("advise --queue queue.json --history bad.json --json");
-    assert_eq!(only_answer(&good), ("release", Some(30)));
-    assert_eq!(only_answer(&bad), ("fix", Some(30)));
+    let asked = |args: &str| -> Value {
+        let mut command = place.command(&format!("advise --queue queue.json --json {args}"));
+        let output = command.env("POOLCAST_ADVICE__PRIOR", "true").output();
+        serde_json::from_slice(&output.expect("it starts").stdout).expect("JSON")
+    };
+    assert_eq!(only_answer(&asked("")), ("none", None));
+    let good = asked("--history good.json");
+    assert_eq!(only_answer(&good), ("probe", Some(30)));
+    assert_eq!(
+        only_answer(&asked("--history bad.json")),
+        ("later", Some(30))
+    );
     assert_eq!(
         (&good["source"], &good["holds"]),
         (&"history".into(), &61.into())

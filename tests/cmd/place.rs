@@ -81,6 +81,25 @@ impl Place {
         place
     }
 
+    /// A test directory with the bundled log, and in `run` what `learn` has learned from it, to which answers are
+    /// added. Tests must not change the events there.
+    pub(crate) fn with_answers() -> Place {
+        let place = Place::with_log();
+        fs_err::create_dir(place.path("run")).expect("made");
+        for entry in fs_err::read_dir(&*LEARNED).expect("listed") {
+            let (from, name) = entry
+                .map(|entry| (entry.path(), entry.file_name()))
+                .expect("an entry");
+            let to = format!("run/{}", name.to_string_lossy());
+            match name.to_str() {
+                Some("events") => symlink(from, place.path(&to)).expect("linked"),
+                _ if from.is_dir() => place.copy_all(&from, &to),
+                _ => drop(fs_err::copy(from, place.path(&to)).expect("copied")),
+            }
+        }
+        place
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -382,6 +401,16 @@ static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
         .expect("made");
     file.write_all(b"the salt of all tests\n").expect("written");
     path
+});
+
+/// What `learn` has learned from the bundled log, with a short rehearsal. It is made once for all tests of a process.
+static LEARNED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let dir = begin_directory("learned");
+    symlink(&*DECOMPRESSED_LOG, dir.join("EventLog.xz")).expect("linked");
+    let config = "logs: [EventLog.xz]\nadvice: {rehearsed_models: 4}\n";
+    fs_err::write(dir.join("learn.yaml"), config).expect("written");
+    call_in(&dir, "learn learn.yaml -o run");
+    dir.join("run")
 });
 
 /// Directory with the parsed bundled log, its tensors, and a small model trained on them. It is

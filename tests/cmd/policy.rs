@@ -240,7 +240,7 @@ fn codes_of_submit_files_are_released_for_their_owner_alone() {
 
 #[test]
 fn codes_that_advise_answers_otherwise_are_named() {
-    let place = Place::with_run();
+    let place = Place::with_answers();
     place.write(
         "cost.yaml",
         "advice: {cost: {wasted_run: 1, lost_success: 9}}",

@@ -187,7 +187,7 @@ impl<'a> AdviceView<'a> {
             return None;
         }
         let next = if is_over {
-            "which is over: `--queue now` gives advice as of now"
+            "which is over: ask with `--queue now`"
         } else {
             "then ask again"
         };
