@@ -95,7 +95,7 @@ impl AdviceModel<'_> {
         let since_ms = last_ms.saturating_sub(learned_ms);
         (since_ms > span_ms).then(|| {
             format!(
-                "the model learned from the {} until {}, and is out of date, so it does not judge these jobs: `poolcast run` learns again",
+                "the model learned from the {} until {}, and is out of date, so it does not judge these jobs: `poolcast learn` learns again",
                 output::time_span(span_ms),
                 output::utc_time(learned_ms)
             )

@@ -109,7 +109,7 @@ impl BrokenPromise {
     /// Describes the consequence on a page.
     fn caveat(&self) -> String {
         format!(
-            "{}: such answers are called {} until `poolcast run` learns again",
+            "{}: such answers are called {} until `poolcast learn` learns again",
             self.words(),
             answer_words(self.lowered_action(), Some(self.kept))
         )
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(
             caveats,
             [format!(
-                "{said}: such answers are called PROBABLY FIX, THEN RELEASE until `poolcast run` learns again"
+                "{said}: such answers are called PROBABLY FIX, THEN RELEASE until `poolcast learn` learns again"
             )]
         );
     }

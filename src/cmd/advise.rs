@@ -169,7 +169,7 @@ fn better_advice(args: &AdviseArgs, sources: &AdviceSources) -> Option<String> {
     let words = words.filter(|words| (1..=MAX_NAMED_LOGS).contains(&words.len()));
     let words = words.map_or_else(|| other.to_owned(), |words| words.join(" "));
     Some(format!(
-        "for odds of this access point: poolcast run {option} {words}"
+        "for odds of this access point: poolcast learn {option} {words}"
     ))
 }
 
@@ -230,7 +230,7 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
     let learned = sources.learned.as_ref().with_context(|| {
         hinted(
             "there is no run here, so no earlier answers are known",
-            "name one: poolcast advise RUN --check; `poolcast run --log LOG` creates one",
+            "name one: poolcast advise RUN --check; `poolcast learn --log LOG` creates one",
         )
     })?;
     ensure!(

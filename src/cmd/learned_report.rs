@@ -76,10 +76,8 @@ pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) ->
     };
     let changes = write_report(out, &report)?;
     logs::add_words(config, &mut held.advice)?;
-    if let Some(Study::Finished(_)) = study {
-        let inputs = ReportInputs::read(out, false)?;
-        write_page(&inputs, Some(&held), &out.join(REPORT_FILE))?;
-    }
+    let inputs = ReportInputs::read(out, false)?;
+    write_page(&inputs, Some(&held), &out.join(REPORT_FILE))?;
     if is_json {
         let report = &report;
         return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });

@@ -92,7 +92,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         sources.learned.is_some(),
         hinted(
             "there is no run here",
-            "name one: poolcast advise RUN; `poolcast run --log LOG` creates one"
+            "name one: poolcast advise RUN; `poolcast learn --log LOG` creates one"
         )
     );
     let question = AdviceQuery {

@@ -102,7 +102,7 @@ fn published_model(results: &Path) -> Result<PublishedModel> {
                 "`{}` has nothing to publish: it has learned no answers",
                 results.display()
             ),
-            "learn from a longer log: poolcast run --log LOG",
+            "learn from a longer log: poolcast learn --log LOG",
         )
     })?;
     Ok(PublishedModel {

@@ -320,7 +320,7 @@ fn kind_that_breaks_its_promise_is_called_less_firm() {
     write_told(&place, log, ("release", "probable"), (5, 20));
     let page = place.stdout(advise);
     let page = page.replace("\n  ", " ");
-    let note = "note: PROBABLY RELEASE AS IT IS was right in only 5 of 20 cases since the model was learned: such answers are called POSSIBLY RELEASE AS IT IS until `poolcast run` learns again";
+    let note = "note: PROBABLY RELEASE AS IT IS was right in only 5 of 20 cases since the model was learned: such answers are called POSSIBLY RELEASE AS IT IS until `poolcast learn` learns again";
     assert!(page.contains(note), "{page}");
     assert!(page.contains("UTC: RELEASE 5 of 20 right\n"), "{page}");
 

@@ -507,7 +507,7 @@ fn who_may_not_release_the_jobs_of_others_gets_a_page_for_each_owner() {
     note: you may not release 3 jobs of other users: their owners may (bob 2, a b\u{1b}[31m
       1), and root, condor
         a page for bob: poolcast advise --all-users --owner bob
-    for odds of this access point: poolcast run --log mine
+    for odds of this access point: poolcast learn --log mine
     ");
     assert!(!end(&pages[1]).contains("may not release"), "{}", pages[1]);
 }

@@ -358,7 +358,7 @@ fn missing_logs_or_tables_are_reported() {
         run.code == Some(2)
             && run
                 .stderr
-                .contains("names tables, but `run` advises on the jobs of logs"),
+                .contains("names tables, but advice is about the jobs of logs"),
         "{run}"
     );
 }

@@ -83,7 +83,7 @@ fn schedd_learns_at_once_and_then_each_night() {
         "echo \"$@\" >>calls\n[ \"$*\" != \"$(cat fails)\" ]",
     );
     place.write("fails", "");
-    let learn = ["-q --threads 2 run --log archive", "publish out -o model"];
+    let learn = ["-q --threads 2 learn --log archive", "publish out -o model"];
     let nothing: [&str; 0] = [];
 
     assert_eq!(calls_of_script(&place, "2026-11-20"), nothing, "no archive");
@@ -100,7 +100,7 @@ fn schedd_learns_at_once_and_then_each_night() {
     // The first model comes from the history if the archive teaches nothing.
     place.write("fails", learn[0]);
     let history = [
-        "-q --threads 2 run --history now -o history",
+        "-q --threads 2 learn --history now -o history",
         "publish history -o model",
     ];
     let calls = calls_of_script(&place, "2026-11-22");

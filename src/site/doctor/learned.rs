@@ -22,8 +22,8 @@ pub(super) fn model_finding(
     now_ms: i64,
 ) -> Finding {
     let learn = match log {
-        Some(_) => "poolcast run --log \"$(condor_config_val EVENT_LOG)\"",
-        None => "poolcast run --log mine",
+        Some(_) => "poolcast learn --log \"$(condor_config_val EVENT_LOG)\"",
+        None => "poolcast learn --log mine",
     };
     if let Some(run) = run {
         let place = run.display();
@@ -120,7 +120,7 @@ mod tests {
     fn machine_without_a_model_gets_the_command_that_learns() {
         let dir = tempfile::tempdir().expect("a directory");
         let none = model_finding(None, Some(dir.path()), None, 0);
-        assert_eq!(none.todo.as_deref(), Some("poolcast run --log mine"));
+        assert_eq!(none.todo.as_deref(), Some("poolcast learn --log mine"));
         let log = Path::new("/var/log/condor/EventLog");
         let none = model_finding(None, None, Some(log), 0);
         assert!(none.todo.is_some_and(|todo| todo.contains("EVENT_LOG")));

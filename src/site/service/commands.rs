@@ -36,11 +36,11 @@ pub(super) fn collect_arguments(log: &str) -> String {
 /// The commands with which the service learns from the archive and publishes the model. Until there is
 /// one, an archive that cannot teach yet is replaced by HTCondor's history. They have no apostrophes.
 pub(super) fn learn_commands(program: &str) -> String {
-    let run = format!("{program} -q --threads {} run", LEARN_LIMITS.threads);
+    let learn = format!("{program} -q --threads {} learn", LEARN_LIMITS.threads);
     let publish = format!("{program} publish");
     format!(
-        "{run} --log archive && {publish} out -o model || \
-         {{ [ ! -e model/manifest.json ] && {run} --history now -o history && {publish} history -o model; }}"
+        "{learn} --log archive && {publish} out -o model || \
+         {{ [ ! -e model/manifest.json ] && {learn} --history now -o history && {publish} history -o model; }}"
     )
 }
 
