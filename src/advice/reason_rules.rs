@@ -59,7 +59,7 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     // The text is read once more only where it answers: for its names and numbers.
-    let rule = rule_for(advice.stated)?;
+    let rule = rule_for(advice.stated, "")?;
     let is_sure = is_known_elsewhere_alone(advice)
         || stays_whatever_others_did(advice.stated, rule)
         || rule.action == Action::TryOne && was_held_again(advice);
@@ -67,7 +67,7 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     answers.then(|| {
         let facts = facts_of(advice);
         ReadReason {
-            rule,
+            rule: rule_for(advice.stated, &facts.message).unwrap_or(rule),
             explanation: explain(&facts),
             facts,
         }

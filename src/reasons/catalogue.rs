@@ -178,7 +178,7 @@ const ROWS: &[Row] = &[
     (3, 0, "held because of exit code 66.", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "exit code 66"),
     (3, 0, "checkpointed, will resume", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
     (26, 5, "The system macro SYSTEM_PERIODIC_HOLD expression '(NumShadowExceptions > 7)' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "NumShadowExceptions > 7"),
-    (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Leave), "administrators"),
+    (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Fix), "administrators"),
     (21, 7, "The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = (DiskUsage > Disk))", Thing::Disk, Outcome::Exceeded, Some(Fix), "RequestDisk"),
 
     (3, 0, "too slow on this node, will retry elsewhere", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
@@ -207,7 +207,7 @@ const ROWS: &[Row] = &[
     (26, 0, "GPU 3 has fallen off the bus", Thing::Device, Outcome::Absent, Some(TryOne), "GPU 3"),
     (26, 0, "more GPU memory used than there is", Thing::Device, Outcome::NoMemory, Some(Fix), "gpus_minimum_memory"),
     (26, 0, "held for the maintenance of the file servers", Thing::Decision, Outcome::Intended, Some(Leave), "file servers"),
-    (26, 0, "account lin is locked: ask the help desk", Thing::Account, Outcome::Denied, Some(Leave), "help desk"),
+    (26, 0, "account lin is locked: ask the help desk", Thing::Account, Outcome::Denied, Some(Fix), "help desk"),
     (3, 0, "payload ended with exit code 139", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "SIGSEGV"),
     (3, 0, "the fit exited non-zero, look at its log", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "look at its log"),
     (34, 0, "used it all up", Thing::Resource, Outcome::Exceeded, Some(Fix), "used it all up"),
@@ -218,7 +218,7 @@ const ROWS: &[Row] = &[
     (2, 0, "the gatekeeper is shutting down", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "gatekeeper"),
     (40, 17, "no word of it", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "no word of it"),
     (42, 16, "cannot end i-0123", Thing::RemoteSystem, Outcome::Unknown, Some(Fix), "cost money"),
-    (39, 6, "AZURE_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Leave), "AZURE_GAHP"),
+    (39, 6, "AZURE_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "AZURE_GAHP"),
     (12, 0, "Error from shadow: SHADOW at 192.0.2.9 failed to receive file(s) from <192.0.2.7:1>", Thing::Unknown, Outcome::Unknown, Some(TryOne), "broke off"),
     (0, 0, "Job 7.0 held, reason: EF Job has gone over memory limit of 64 megabytes.", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 64 MB"),
 

@@ -51,7 +51,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "corrupt", "image format not recognized",
     ]),
     (Outcome::Quota, &["quota exceeded", "disk quota", "over quota", "exceeds quota", "exceeded quota"]),
-    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage"]),
+    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage", "not enough space", "not enough disk"]),
     (Outcome::ReadOnly, &["read-only file system"]),
     (Outcome::Exists, &["already exists", "file exists", "already in use", "conflict"]),
     (Outcome::Denied, &[
@@ -61,12 +61,13 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "pull access denied", "not readable", "refuses", "auth failed", "no authentication protocol",
         "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
         "not able to validate", "authorization operation failed", "login incorrect", "unauthorizedoperation",
-        "authfailure", "' permission for '",
+        "authfailure", "' permission for '", "no write permission", "have permission", "insufficient_scope",
+        "authentication required", "no basic auth", "lacks the scope",
     ]),
     (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),
     (Outcome::WrongKind, &[
         "is a directory", "not a directory", "levels of symbolic", "symlinks to directories", "is a collection",
-        "file name too long", "filename too long",
+        "file name too long", "filename too long", "a file is expected",
     ]),
     (Outcome::WrongFormat, &[
         "exec format error", "not compatible with this machine", "no matching manifest",
@@ -75,8 +76,8 @@ const WORDS: &[(Outcome, &[&str])] = &[
     (Outcome::TooLarge, &["argument list too long", "too large", "bytes exceeded"]),
     (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),
     (Outcome::Absent, &[
-        "no such file", "not found", "does not exist", "no namespace found", "could not be found",
-        "cannot find", "no such", "manifest unknown", "no servers found", "is missing", "missing or not",
+        "no such file", "not found", "does not exist", "doesn't exist", "cannot be found", "no namespace found", "could not be found",
+        "cannot find", "no such", "manifest unknown", "name unknown", "unable to find", "no servers found", "is missing", "missing or not",
         "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
         "disappear", "no longer exist", "missing from", "specification.filenotfound", "no servers are available to read",
         "notfound:",

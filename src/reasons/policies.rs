@@ -28,7 +28,8 @@ const MEASURES: &[(Thing, &[&str])] = &[
 pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_stated = scan.has_any(&["evaluated to ", "want_hold ="]);
-    if !is_stated {
+    // The rule of another batch system is none of the job.
+    if !is_stated || scan.has_any(&["lrms error", "arc job failed"]) {
         return None;
     }
     let speaker = if scan.has("the job attribute") {
@@ -243,13 +244,84 @@ pub(super) fn read_expansion(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     Some(facts.on(Side::ExecutionPoint).named(name))
 }
 
+/// What a policy is about, by the first of the few words of its reason.
+#[rustfmt::skip]
+const SHORT_WORDS: &[(Thing, &[&str])] = &[
+    (Thing::Memory, &["m", "mem", "memory", "rss", "pss", "ram", "vmem", "oom"]),
+    (Thing::Disk, &["d", "disk", "scratch"]),
+    (Thing::Time, &["t", "rt", "wt", "time", "wall", "walltime", "wallclock", "wallclocktime", "runtime", "clock"]),
+    (Thing::Cpus, &["c", "cpu", "cpus", "cores", "threads"]),
+    (Thing::Starts, &["starts", "restarts", "runs", "retries", "evictions"]),
+];
+
+/// Reads a reason of one word for what was used, and its amount, such as `t 1:30:12`.
+pub(super) fn read_short(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let text = input.scan.lower();
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    let (word, amount) = text.split_at(end.unwrap_or(text.len()));
+    let is_amount = amount.split_whitespace().count() <= 2
+        && (amount.trim_matches(['.', '!', ' ']).is_empty() || amount.contains(char::is_numeric));
+    let found = SHORT_WORDS.iter().find(|(_, words)| words.contains(&word));
+    let thing = found.filter(|_| is_policy(input) && is_amount)?.0;
+
+    // A number that stands alone is the use.
+    let said = format!("used {amount}");
+    let said = Scan::new(&said);
+    let (limit, used) = match thing {
+        Thing::Memory | Thing::Disk => read_sizes(&said),
+        Thing::Time => read_times(&said),
+        _ => (None, None),
+    };
+    Some(ReasonFacts {
+        limit,
+        used,
+        ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded)
+    })
+}
+
 /// Words with which a site asks for another request.
 #[rustfmt::skip]
 const DEMANDS: &[&str] = &[
     "please set", "please use", "please specify", "please request", "please add", "must specify", "must set",
     "must request", "must use", "must be set", "must have", "is required", "are required", "no valid",
-    "not specified", "not set",
+    "not specified", "not set", "please increase", "please raise", "please reduce", "please lower", "please correct",
+    "please fix", "please change", "please adapt", "please adjust", "please choose", "please resubmit",
 ];
+
+/// Words of a setting of the job that is not accepted.
+#[rustfmt::skip]
+const SETTING_FAULTS: &[&str] = &[
+    "invalid", "not valid", "unknown user", "unknown group", "unknown account", "unknown project", "unknown queue",
+    "not registered", "is missing", "misconfigured", "wrong ", "incorrect", "not a member", "does not exist",
+];
+
+/// Reads a fault of the job, for which a person or a program of one holds it.
+pub(super) fn read_fault_of_job(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let text = input.scan.text.split("(by user ").next()?;
+    let own = Scan::new(text);
+    if own.has_any(PEOPLE_WORDS) {
+        return None;
+    }
+    if own.has_any(DEMANDS) || own.has_any(SETTING_FAULTS) {
+        return Some(ReasonFacts::of(
+            Thing::Request,
+            Operation::Submit,
+            Outcome::Invalid,
+        ));
+    }
+    // A use that is compared with a limit is no matter of taste.
+    let thing = limited_thing(&own)?;
+    let (limit, used) = match thing {
+        Thing::Memory | Thing::Disk => read_sizes(&own),
+        Thing::Time => read_times(&own),
+        _ => (None, None),
+    };
+    (limit.is_some() && used.is_some()).then(|| ReasonFacts {
+        limit,
+        used,
+        ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded)
+    })
+}
 
 /// Reads that a site takes no job without another setting or request.
 pub(super) fn read_demand(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
@@ -325,6 +397,7 @@ const PASSWORD_WORDS: &[&str] = &[
     "user_priv",
     "condor_store_cred",
     "valid credential for user",
+    "missing credential for user",
     "password is securely stored",
 ];
 
@@ -336,7 +409,8 @@ pub(super) fn read_password(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     }
     let account = scan
         .name_after("user_priv as ")
-        .or_else(|| scan.name_after("for user "));
+        .or_else(|| scan.name_after("for user "))
+        .or_else(|| scan.name_after("for user: "));
     let facts = ReasonFacts::of(Thing::Account, Operation::Authenticate, Outcome::Absent);
     Some(facts.named(account))
 }

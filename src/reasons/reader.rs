@@ -7,8 +7,9 @@ use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
 use super::policies::{
-    read_account, read_demand, read_device, read_expansion, read_expression, read_limit,
-    read_password, read_people, read_program_end, read_promise, read_request, read_standstill,
+    read_account, read_demand, read_device, read_expansion, read_expression, read_fault_of_job,
+    read_limit, read_password, read_people, read_program_end, read_promise, read_request,
+    read_short, read_standstill,
 };
 use super::remote::read_remote_system;
 use super::scan::{
@@ -33,6 +34,7 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_password,
     read_credential,
     read_schedule,
+    read_setting,
     read_remote_system,
     read_expansion,
     read_request,
@@ -41,10 +43,12 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_account,
     read_standstill,
     read_demand,
+    read_short,
     read_limit,
     read_people,
     read_program_end,
     read_own_software,
+    read_unsaid_hold,
 ];
 
 /// Reads the reason of a hold. `codes` are its code and subcode, if they are known: the text says more.
@@ -143,8 +147,12 @@ fn read_purpose(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         }
         _ => return None,
     };
+    let fault = || read_fault_of_job(input).filter(|_| input.code != Some(15));
+    let facts = (thing == Thing::Decision).then(fault).flatten();
+    let intended = || ReasonFacts::of(thing, Operation::Hold, Outcome::Intended);
     Some(
-        ReasonFacts::of(thing, Operation::Hold, Outcome::Intended)
+        facts
+            .unwrap_or_else(intended)
             .said_by(Speaker::Person)
             .named(by_user),
     )
@@ -311,7 +319,23 @@ const CONTAINER_SOFTWARE: &[&str] = &[
 const CONTAINERS: &[&str] = &[
     "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
     "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
-    "invalid reference format", "docker daemon", "executable file not found in",
+    "invalid reference format", "docker daemon", "executable file not found in", "manifest unknown",
+    "pull access denied", "pull rate limit", "unable to find image", "conveyor failed",
+];
+
+/// Words of the pull of an image from a registry.
+#[rustfmt::skip]
+const PULL_WORDS: &[&str] = &[
+    "manifest", "toomanyrequests", "rate limit", "registry", "repository", "unauthorized", "pulling", "insufficient_scope",
+    "initializing source", "conveyor failed",
+];
+
+/// Words before the name of an image that was pulled.
+const PULLED_NAMES: &[&str] = &[
+    "pull image ",
+    "manifest for ",
+    "access denied for ",
+    "unable to find image ",
 ];
 
 /// Words of credentials by which images are pulled.
@@ -330,7 +354,9 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return None;
     }
 
-    let pulled = scan.after("pull image ").and_then(leading_word);
+    let pulled = PULLED_NAMES
+        .iter()
+        .find_map(|words| scan.after(words).and_then(leading_word));
     // Words in the name of an image mean nothing.
     let said = pulled.map(|image| scan.text.replace(image, "_"));
     let words = without_paths(said.as_deref().unwrap_or(scan.text));
@@ -353,7 +379,7 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
             (Thing::Image, Operation::Start)
         }
         _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
-        (_, Some(_)) => (Thing::Image, Operation::Pull),
+        _ if pulled.is_some() || words.has_any(PULL_WORDS) => (Thing::Image, Operation::Pull),
         _ if outcome.passes() && words.has("docker") => {
             (Thing::ContainerSoftware, Operation::Start)
         }
@@ -446,19 +472,35 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     // The service that asks for it, or the user who has it.
     let word_after = |words: &str| scan.after(words).and_then(leading_word);
     let host = || word_after("schedd ").or_else(|| word_after("user: "));
+    let is_service = input.code == Some(37) || scan.has("failed to authenticate http");
+    let side = if is_service {
+        Side::Server
+    } else {
+        Side::Unknown
+    };
     Some(
         ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome)
+            .on(side)
             .numbered(number)
             .named(first_url(scan.text).or_else(host)),
     )
 }
+
+/// Words of an account that the access point does not know, or may not use.
+const SWITCH_WORDS: &[&str] = &[
+    "unable to switch to user",
+    "cannot switch to user",
+    "init_user_ids",
+    "getpwnam",
+    "no such user",
+];
 
 /// Reads that a job cannot start at the times that it asks for, or for its account.
 fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let (thing, outcome) = if scan.has_any(&["deferred execution time", "cron schedule"]) {
         (Thing::Schedule, Outcome::Invalid)
-    } else if scan.has_any(&["unable to switch to user"]) {
+    } else if scan.has_any(SWITCH_WORDS) {
         (Thing::Account, Outcome::Denied)
     } else if scan.has("primary") && scan.has("group") {
         (Thing::Account, Outcome::Invalid)
@@ -470,6 +512,56 @@ fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         message: scan.text.to_owned(),
         ..ReasonFacts::of(thing, Operation::Unknown, outcome).named(user)
     })
+}
+
+/// Words after the name of an attribute that the job does not have.
+const LACKS_WORDS: &[&str] = &[
+    " cannot be found in job classad",
+    " not found in job ad",
+    " not found in the job ad",
+    " is missing from the job ad",
+    " not defined in the job ad",
+];
+
+/// Reads that the job lacks a setting that the software around it needs.
+fn read_setting(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_of_machine = scan.has_any(&[
+        "vmgahp_err_jobclassad",
+        "err_no_jobclassad",
+        "supported_vm_type",
+    ]);
+    let before = |words: &&str| {
+        let at = scan.lower().find(words)?;
+        scan.text[..at].split_whitespace().next_back()
+    };
+    let name = LACKS_WORDS
+        .iter()
+        .find_map(before)
+        .or_else(|| scan.after("missing attribute ").and_then(leading_word));
+    let is_name = |name: &&str| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let name = name.filter(is_name);
+    let facts = ReasonFacts::of(Thing::Request, Operation::Submit, Outcome::Absent);
+    (name.is_some() || is_of_machine).then(|| facts.named(name))
+}
+
+/// Reads that the machine held the job, without a word on why.
+fn read_unsaid_hold(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let by_machine = [
+        "on hold by remote host",
+        "held by remote host",
+        "held by the remote host",
+        "on hold by the starter",
+        "held by the starter",
+    ];
+    let facts = ReasonFacts::of(Thing::Unknown, Operation::Hold, Outcome::Unknown);
+    input
+        .scan
+        .has_any(&by_machine)
+        .then(|| facts.on(Side::ExecutionPoint))
 }
 
 /// Reads faults of HTCondor's own software.
@@ -485,18 +577,23 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "procd",
         "snapshot for vm",
         "dprintf hit fatal",
+        "vmgahp",
+        "allocating memory",
+        "attempting to clear request",
+        "failed to initialize filetransfer",
+        "starter failed to initialize",
     ]);
-    if !is_own {
+    let is_standard_universe = scan.has_any(&["standard universe", "condor_compile"]);
+    if !is_own && !is_standard_universe {
         return None;
     }
-    let outcome = if scan.has("installed") {
+    let outcome = if is_standard_universe {
+        Outcome::WrongFormat
+    } else if scan.has("installed") {
         Outcome::Absent
     } else {
         Outcome::Failed
     };
-    Some(ReasonFacts::of(
-        Thing::OwnSoftware,
-        Operation::Unknown,
-        outcome,
-    ))
+    let facts = ReasonFacts::of(Thing::OwnSoftware, Operation::Unknown, outcome);
+    Some(facts)
 }

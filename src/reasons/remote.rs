@@ -1,12 +1,12 @@
 //! Reads that another batch system, or a service for jobs elsewhere, did not take or lost the job.
 
 use super::codes::kind_of_code;
-use super::facts::{Direction, Operation, Outcome, ReasonFacts, Side, Thing};
+use super::facts::{Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
 use super::input::ReasonInput;
 use super::outcomes::read_outcome;
 use super::policies::limited_thing;
 use super::quantities::{read_sizes, read_times};
-use super::scan::{Scan, first_url, leading_word};
+use super::scan::{Scan, first_url, leading_number, leading_word};
 
 /// Words of the parts of HTCondor that send jobs to other systems.
 #[rustfmt::skip]
@@ -15,14 +15,15 @@ const REMOTE_WORDS: &[&str] = &[
     "batch queue", "gahp", "remote schedd", "schedd ", "globus", "gram server", "gridresource",
     "stage-in failed", "stage-out failed", "arc job", "arc_", "nordugrid", "lrms", "session directory",
     "instance", "held remotely", "job cancel did not succeed", "blah", "cream", "job submission",
-    "submitted jobs", "max_jobs", "sbatch", "qsub",
+    "submitted jobs", "max_jobs", "sbatch", "qsub", "job exit information", "batch system", "unicore", "boinc",
+    "azure", "gatekeeper", "job manager", "spot request", "ssh keypair", "grid type",
 ];
 
 /// Words of the same that no policy of another kind has.
 #[rustfmt::skip]
 const SURE_WORDS: &[&str] = &[
     "invalidamiid", "invalidkeypair", "instancelimitexceeded", "insufficientinstancecapacity", "unauthorizedoperation",
-    "compute.instances.", "matching route", "route in job_router", "route job limit", "job universe", "gridmanager", "vmgahp",
+    "compute.instances.", "matching route", "route in job_router", "route job limit", "job universe", "gridmanager",
 ];
 
 /// Words of a request that the other system does not take from anybody.
@@ -32,8 +33,28 @@ const REQUEST_WORDS: &[&str] = &[
     "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
     "aborted by esub", "job rejected", "requested project", "unknown project", "no such queue", "illegal attribute",
     "invalidamiid", "invalidparameter", "invalidkeypair", "invalidgroup", "invalidsubnet", "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
-    "vmgahp_err_jobclassad",
+    "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
+    "rsl string", "value is invalid", "not an integer", "ssh keypair",
 ];
+
+/// Words of a rule by which a batch system ends jobs that use too much.
+const RULE_WORDS: &[&str] = &["evaluated to true", "periodicremove", "periodic_remove"];
+
+/// Words of a batch system that ended the job.
+#[rustfmt::skip]
+const ENDED_WORDS: &[&str] = &[
+    "terminated by", "killed by", "was killed", "been killed", "cancelled the job", "cancelled by", "canceled by", "removed from batch",
+];
+
+/// Words of a program that is not on the other system, or cannot be started there.
+const PROGRAM_WORDS: &[&str] = &[
+    "executable does not exist",
+    "executable file permissions",
+    "executable parameter",
+];
+
+/// Words of the programs of HTCondor that speak with other systems, and are not there or not started.
+const LOST_GAHP_WORDS: &[&str] = &["gahp not defined", "start gahp", "initialize gahp"];
 
 /// Codes of services for jobs elsewhere, which have no other holds.
 const SERVICE_CODES: std::ops::RangeInclusive<i32> = 37..=42;
@@ -56,9 +77,13 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
     if let Some(stage) = read_stage(scan) {
         return Some(ReasonFacts { message, ..stage });
     }
+    let is_by_rule = own.has_any(RULE_WORDS);
     let is_ended = own.has_any(&["killed", "exceeded", "out_of_memory", "out of memory"])
         && !own.has_any(&["limitexceeded", "queue limit"]);
-    if let Some(thing) = is_ended.then(|| limited_thing(&own)).flatten() {
+    let limited = (is_ended || is_by_rule)
+        .then(|| limited_thing(&own))
+        .flatten();
+    if let Some(thing) = limited.or(is_by_rule.then_some(Thing::Resource)) {
         let (limit, used) = match thing {
             Thing::Time => read_times(&own),
             _ => read_sizes(&own),
@@ -80,8 +105,23 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
             .numbered(number)
             .named(host)
     };
-    if own.has_any(REQUEST_WORDS) {
+    if own.has_any(LOST_GAHP_WORDS) {
+        facts.kind.thing = Thing::OwnSoftware;
+        facts.kind.operation = Operation::Start;
+        facts.kind.side = Side::AccessPoint;
+    } else if own.has_any(REQUEST_WORDS) {
         facts.kind.thing = Thing::RemoteRequest;
+    } else if own.has_any(PROGRAM_WORDS) {
+        facts.kind.thing = Thing::Program;
+        facts.kind.operation = Operation::Execute;
+    } else if own.has("stdin file") {
+        facts.kind.thing = Thing::StandardInput;
+        facts.kind.operation = Operation::Open;
+    } else if let Some(signal) = signal_of_batch_system(&own) {
+        facts.kind.outcome = Outcome::Died;
+        facts.number = Some(Number::Signal(signal));
+    } else if own.has_any(ENDED_WORDS) {
+        facts.kind.outcome = Outcome::Died;
     } else if let Some(code) = input.code.filter(|code| SERVICE_CODES.contains(code)) {
         let of_code = kind_of_code(code, 0);
         facts.kind.thing = of_code.thing;
@@ -91,6 +131,26 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
         }
     }
     Some(facts)
+}
+
+/// Returns the signal with which the batch system ended the job. Its exit code has 128 or 256 added.
+fn signal_of_batch_system(own: &Scan<'_>) -> Option<i32> {
+    let codes = [
+        "lrms error: (",
+        "reason=",
+        "exit code",
+        "exit_status=",
+        "exit status",
+    ];
+    let mut codes = codes
+        .iter()
+        .filter_map(|words| leading_number(own.after(words)?));
+    let signal = codes.find_map(|code| match code {
+        129..=192 => Some(code - 128),
+        257..=320 => Some(code - 256),
+        _ => None,
+    });
+    signal.and_then(|signal| i32::try_from(signal).ok())
 }
 
 fn is_remote(input: &ReasonInput<'_>) -> bool {
