@@ -222,6 +222,105 @@ const ROWS: &[Row] = &[
     (12, 0, "Error from shadow: SHADOW at 192.0.2.9 failed to receive file(s) from <192.0.2.7:1>", Thing::Unknown, Outcome::Unknown, Some(TryOne), "broke off"),
     (0, 0, "Job 7.0 held, reason: EF Job has gone over memory limit of 64 megabytes.", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 64 MB"),
 
+    // Settings that the job lacks, or that nobody takes.
+    (0, 0, "Missing attribute AzureSize", Thing::Request, Outcome::Absent, Some(Fix), "set AzureSize"),
+    (6, 0, "EF JobVMMemory cannot be found in job classAd.", Thing::Request, Outcome::Absent, Some(Fix), "vm_memory"),
+    (6, 4, "EF VMGAHP_ERR_JOBCLASSAD_KVM_NO_DISK_PARAM", Thing::Request, Outcome::Absent, Some(Fix), "vm_disk"),
+    (6, 0, "EF VMGAHP_ERR_CRITICAL", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "another run"),
+    (0, 0, "Failed to read job arguments: a quotation mark is open", Thing::Request, Outcome::Absent, Some(Fix), "set arguments"),
+    (0, 0, "Iwd not defined", Thing::Request, Outcome::Absent, Some(Fix), "set Iwd"),
+    (38, 3, "GridResource not of type gce", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "grid_resource"),
+    (37, 4, "GridResource missing the service URL", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "grid_resource"),
+    (0, 0, "the gridmanager knows no such grid type", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "grid_resource"),
+    (0, 0, "InvalidKeyPair.NotFound: no key pair 'lin'", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "ec2_keypair"),
+    (0, 0, "The resource 'projects/lab/zones/z1/machineTypes/huge' was not found", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "gce_image"),
+    (0, 0, "QUOTA_EXCEEDED: Quota 'CPUS' exceeded. Limit: 8.0 in region r1.", Thing::RemoteSystem, Outcome::Busy, Some(Later), "region r1"),
+    (0, 0, "VolumeLimitExceeded: no more volumes", Thing::RemoteSystem, Outcome::Busy, Some(Later), "no more volumes"),
+
+    // Keys, tokens and proxies.
+    (37, 2, "Private key file not defined", Thing::Credential, Outcome::Absent, Some(Fix), "ec2_secret_access_key"),
+    (37, 10, "Failed to authenticate https://ec2.lab.example/.", Thing::Credential, Outcome::Denied, Some(Fix), "ec2_access_key_id"),
+    (0, 0, "Failed to authenticate https://compute.lab.example/v1.", Thing::Credential, Outcome::Denied, Some(Fix), "gce_auth_file"),
+    (4, 0, "EF OAuth credentials of service box are missing", Thing::Credential, Outcome::Absent, Some(Fix), "use_oauth_services"),
+    (4, 0, "no answer from the credmon for the credential of lin", Thing::Credential, Outcome::Absent, Some(Fix), "credmon"),
+    (13, 256, "URL@IN SignatureDoesNotMatch: the signature of the request is another one ( URL file = s3://s3.lab.example/lin/in.tar )|", Thing::Credential, Outcome::Denied, Some(Fix), "aws_access_key_id_file"),
+    (12, 256, "URL@OUT Pelican Client Error: token lacks the scope storage.create:/lin ( URL file = osdf:///lin/b )|", Thing::Credential, Outcome::Denied, Some(Fix), "use_oauth_services"),
+    (13, 256, "URL@IN error: globus_ftp_client: the server responded with an error 530 Login incorrect. : globus_gss_assist ( URL file = gsiftp://se.lab.example/a )|", Thing::Object, Outcome::Denied, Some(Fix), "voms-proxy-init"),
+
+    // Accounts, and parts of HTCondor that are not there.
+    (23, 0, "Bad or missing credential for user: lin", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
+    (23, 0, "Unable to switch to user: lin", Thing::Account, Outcome::Denied, Some(Fix), "getent"),
+    (0, 0, "init_user_ids() failed for user lin", Thing::Account, Outcome::Denied, Some(Fix), "administrators"),
+    (23, 0, "", Thing::Account, Outcome::Denied, Some(Fix), "administrators"),
+    (24, 0, "", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (17, 0, "", Thing::OwnSoftware, Outcome::WrongFormat, Some(Fix), "condor_compile"),
+    (17, 0, "The standard universe needs a shadow of version 6.6, and this one has 7.0", Thing::OwnSoftware, Outcome::WrongFormat, Some(Fix), "vanilla universe"),
+    (0, 0, "CONDOR_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (0, 0, "Error allocating memory", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "logs of the access point"),
+    (27, 0, "", Thing::Expression, Outcome::Undefined, Some(Fix), "administrators"),
+    (26, 9, "see rule nine", Thing::Unknown, Outcome::Unknown, Some(Fix), "SYSTEM_PERIODIC_HOLD"),
+    (0, 0, "Job put on hold by remote host.", Thing::Unknown, Outcome::Unknown, Some(TryOne), "StarterLog"),
+
+    // Other systems: programs that they lack, and jobs that they ended.
+    (2, 72, "Globus error 72: executable file permissions do not allow execution", Thing::Program, Outcome::Unknown, Some(Fix), "transfer_executable"),
+    (2, 11, "Globus error 11: the stdin file does not exist", Thing::StandardInput, Outcome::Absent, Some(Fix), "its path"),
+    (2, 38, "Globus error 38: the provided RSL 'project' parameter is invalid", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "batch_project"),
+    (2, 9, "Globus error 9: the system cancelled the job", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "wall time"),
+    (0, 0, "CREAM error: reason=265", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "signal 9"),
+    (0, 0, "ARC job failed: LRMS error: (143) ended", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "signal 15"),
+    (0, 0, "Job was killed by the batch system", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "look there"),
+    (0, 0, "ARC job failed: LRMS error: (-1) SYSTEM_PERIODIC_REMOVE evaluated to TRUE", Thing::Resource, Outcome::Exceeded, Some(Fix), "wall time"),
+    (0, 0, "ARC job failed: LRMS error: (-1) The job attribute PeriodicRemove expression 'MemoryUsage > 2 * RequestMemory' evaluated to TRUE", Thing::Memory, Outcome::Exceeded, Some(Fix), "RequestMemory"),
+    (0, 0, "Job exit information has an invalid format", Thing::RemoteSystem, Outcome::Failed, Some(TryOne), "administrators"),
+
+    // Names of several files, and names that no shell has replaced.
+    (13, 2, "IN@AP reading from file /data/lin/deck.in mesh.dat: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "by commas"),
+    (13, 2, "IN@AP reading from file /data/lin/*.dat: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "in full"),
+    (13, 2, "IN@AP reading from file /data/lin/~/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "in full"),
+    (13, 2, "IN@AP reading from file /data/lin/My runs/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "put the input"),
+    (12, 2, "OUT@EP reading from file /scratch/execute/dir_88/fit.h5 log.txt: (errno 2) No such file or directory", Thing::SandboxFile, Outcome::Invalid, Some(Fix), "transfer_output_files"),
+
+    // Directories where files are sent.
+    (12, 256, "URL@OUT Pelican Client Error: '/scratch/execute/dir_88/plots' is a directory, but a file is expected ( URL file = osdf:///lin/plots )|", Thing::Object, Outcome::WrongKind, Some(Fix), "tar"),
+    (13, 256, "URL@IN Pelican Client Error: remote path /lin/deck is a collection ( URL file = osdf:///lin/deck )|", Thing::Object, Outcome::WrongKind, Some(Fix), "recursive"),
+    (12, 256, "URL@OUT Pelican Client Error: no write permission for /lin/b ( URL file = osdf:///lin/b )|", Thing::Object, Outcome::Denied, Some(Fix), "ask for access"),
+
+    // Registries, in the words of the programs that pull images.
+    (35, 0, "EF Error response from daemon: toomanyrequests: You have reached your pull rate limit.", Thing::Image, Outcome::Busy, Some(Later), "docker login"),
+    (35, 0, "EF Error response from daemon: manifest for lin/fit:9 not found: manifest unknown", Thing::Image, Outcome::Absent, Some(Fix), "tag of the image lin/fit:9"),
+    (35, 0, "EF docker: Error response from daemon: pull access denied for lin/fit, repository does not exist or may require 'docker login'", Thing::Image, Outcome::Denied, Some(Fix), "lin/fit"),
+    (35, 0, "EF Error response from daemon: Head \"https://reg.lab.example/v2/lin/fit/manifests/1\": denied: denied", Thing::Image, Outcome::Denied, Some(Fix), "login"),
+    (35, 0, "EF Error response from daemon: received unexpected HTTP status: 503 Service Unavailable", Thing::Image, Outcome::Unavailable, Some(Later), "registry"),
+    (35, 0, "EF Error response from daemon: no matching manifest for linux/arm64/v8 in the manifest list entries", Thing::Image, Outcome::WrongFormat, Some(Fix), "architecture"),
+    (35, 0, "EF FATAL: conveyor failed to get: initializing source docker://lin/fit:2: requested access to the resource is denied", Thing::Image, Outcome::Denied, Some(Fix), "lin/fit:2"),
+    (35, 0, "EF failed to register layer: write /usr/lib/a: no space left on device", Thing::ContainerSoftware, Outcome::Full, Some(TryOne), "another machine"),
+
+    // Scripts, checkpoints and sizes.
+    (44, 0, "EF Post script failed.", Thing::Script, Outcome::Failed, Some(Fix), "PostCmd"),
+    (36, 9, "EF Job did not exit as promised when sent its checkpoint signal.  Promised exit was with exit code 77, actual exit status was on signal 9.", Thing::Checkpoint, Outcome::Failed, Some(Fix), "checkpoint_exit_code"),
+    (33, 0, "OUT@EP sending file /scratch/execute/dir_88/fit.h5: max total download bytes exceeded (max=100 MB, this file=300 MB)", Thing::TransferSize, Outcome::Exceeded, Some(Fix), "max_transfer_output_mb"),
+
+    // Reasons of few words.
+    (26, 0, "t 2:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
+    (26, 0, "t 7200", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
+    (26, 0, "m 9000", Thing::Memory, Outcome::Exceeded, Some(Fix), "use 9000 MB"),
+    (26, 0, "mem: 12GB", Thing::Memory, Outcome::Exceeded, Some(Fix), "use 12288 MB"),
+    (26, 0, "d 70 GB", Thing::Disk, Outcome::Exceeded, Some(Fix), "use 71680 MB"),
+    (26, 0, "walltime", Thing::Time, Outcome::Exceeded, Some(Fix), "ask for more time"),
+    (26, 0, "restarts 12", Thing::Starts, Outcome::Exceeded, Some(Fix), "submit it again"),
+    (3, 0, "runtime", Thing::Time, Outcome::Exceeded, Some(Fix), "ask for more time"),
+    (21, 0, "EF look at ticket 12", Thing::Unknown, Outcome::Unknown, None, "ticket 12"),
+
+    // People, and programs that hold jobs for a fault of the job.
+    (1, 0, "unknown group 'fit' on host ap2.lab.example, held by the poller", Thing::Request, Outcome::Invalid, Some(Fix), "the group"),
+    (1, 0, "please set an accounting group (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "do what the reason asks for"),
+    (1, 0, "Wrong project (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "ask who holds the job"),
+    (1, 0, "the job ran for 90 hours, the limit is 72 hours (by user root)", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 72 h, use 90 h"),
+    (1, 0, "using 20 GB of memory, allowed are 8 GB (by user root)", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 8192 MB"),
+    (1, 0, "the licence is taken (by user lin)", Thing::Decision, Outcome::Intended, Some(Leave), "licence"),
+    (1, 0, "invalid mounts, held until the maintenance is over (by user root)", Thing::Decision, Outcome::Intended, Some(Leave), "maintenance"),
+    (15, 0, "submitted on hold at user's request: please set it free", Thing::Decision, Outcome::Intended, Some(Leave), "on purpose"),
+
     (0, 0, "Reason unspecified", Thing::Unknown, Outcome::Unknown, None, "says nothing"),
 ];
 

@@ -17,7 +17,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
         "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
         "too many jobs", "queue is full", "submit limit", "job limit", "would exceed", "maximum number of jobs",
-        "exceeds the queue limit", "instancelimitexceeded",
+        "exceeds the queue limit", "limitexceeded", "countexceeded", "quota '",
     ]),
     (Outcome::TimedOut, &[
         "timed out", "transfer.timedout", "timeout", "time out", "deadline exceeded", "no progress",
@@ -62,7 +62,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
         "not able to validate", "authorization operation failed", "login incorrect", "unauthorizedoperation",
         "authfailure", "' permission for '", "no write permission", "have permission", "insufficient_scope",
-        "authentication required", "no basic auth", "lacks the scope",
+        "authentication required", "no basic auth", "lacks the scope", ": denied",
     ]),
     (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),
     (Outcome::WrongKind, &[
@@ -77,7 +77,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
     (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),
     (Outcome::Absent, &[
         "no such file", "not found", "does not exist", "doesn't exist", "cannot be found", "no namespace found", "could not be found",
-        "cannot find", "no such", "manifest unknown", "name unknown", "unable to find", "no servers found", "is missing", "missing or not",
+        "cannot find", "no such", "manifest unknown", "name unknown", "unable to find", "not registered", "no servers found", "is missing", "missing or not",
         "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
         "disappear", "no longer exist", "missing from", "specification.filenotfound", "no servers are available to read",
         "notfound:",

@@ -127,7 +127,7 @@ const RESOURCES: &[(Thing, &[&str])] = &[
 /// Words that set a use against a limit.
 #[rustfmt::skip]
 const OVER_WORDS: &[&str] = &[
-    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "out_of_memory", "oom",
+    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "using ", "out-of-memory", "out of memory", "out_of_memory", "oom",
     "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
     "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
     "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",
@@ -148,14 +148,15 @@ pub(super) fn limited_thing(scan: &Scan<'_>) -> Option<Thing> {
         let is_other = match thing {
             Thing::Memory => scan.has("cannot allocate"),
             Thing::Disk => scan.has_any(&["disk quota", "no space left"]),
-            Thing::Cpus => scan.has("not available"),
+            Thing::Cpus => scan.has_any(&["not available", "quota"]),
             _ => false,
         };
         is_compared && !is_other && scan.has_word(words)
     });
     let has_time = scan.has_word(&["hour", "minute", "day"]) || read_times(scan) != (None, None);
     let ran_long = scan.has_word(&["ran ", "run ", "running "])
-        && (scan.has_any(&["too long", "longer"]) || scan.has("more than") && has_time)
+        && (scan.has_any(&["too long", "longer"])
+            || scan.has_any(&["more than", "limit"]) && has_time)
         || scan.has("to complete in") && has_time;
     found
         .map(|(thing, _)| *thing)
@@ -264,8 +265,14 @@ pub(super) fn read_short(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let found = SHORT_WORDS.iter().find(|(_, words)| words.contains(&word));
     let thing = found.filter(|_| is_policy(input) && is_amount)?.0;
 
-    // A number that stands alone is the use.
-    let said = format!("used {amount}");
+    // A number that stands alone is the use; one of a time counts seconds.
+    let is_bare = amount.trim().bytes().all(|byte| byte.is_ascii_digit());
+    let unit = if is_bare && thing == Thing::Time {
+        " s"
+    } else {
+        ""
+    };
+    let said = format!("used {amount}{unit}");
     let said = Scan::new(&said);
     let (limit, used) = match thing {
         Thing::Memory | Thing::Disk => read_sizes(&said),

@@ -320,14 +320,14 @@ const CONTAINERS: &[&str] = &[
     "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
     "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
     "invalid reference format", "docker daemon", "executable file not found in", "manifest unknown",
-    "pull access denied", "pull rate limit", "unable to find image", "conveyor failed",
+    "pull access denied", "pull rate limit", "unable to find image", "conveyor failed", "register layer",
 ];
 
 /// Words of the pull of an image from a registry.
 #[rustfmt::skip]
 const PULL_WORDS: &[&str] = &[
     "manifest", "toomanyrequests", "rate limit", "registry", "repository", "unauthorized", "pulling", "insufficient_scope",
-    "initializing source", "conveyor failed",
+    "initializing source", "conveyor failed", "http status", "net/http", "awaiting headers", "get _", "head _",
 ];
 
 /// Words before the name of an image that was pulled.
@@ -336,6 +336,7 @@ const PULLED_NAMES: &[&str] = &[
     "manifest for ",
     "access denied for ",
     "unable to find image ",
+    "docker://",
 ];
 
 /// Words of credentials by which images are pulled.
@@ -354,9 +355,9 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         return None;
     }
 
-    let pulled = PULLED_NAMES
-        .iter()
-        .find_map(|words| scan.after(words).and_then(leading_word));
+    let is_image = |name: &&str| !name.starts_with("linux/");
+    let named = |words: &&str| scan.after(words).and_then(leading_word).filter(is_image);
+    let pulled = PULLED_NAMES.iter().find_map(named);
     // Words in the name of an image mean nothing.
     let said = pulled.map(|image| scan.text.replace(image, "_"));
     let words = without_paths(said.as_deref().unwrap_or(scan.text));
@@ -520,8 +521,17 @@ const LACKS_WORDS: &[&str] = &[
     " not found in job ad",
     " not found in the job ad",
     " is missing from the job ad",
-    " not defined in the job ad",
+    " not defined",
 ];
+
+/// Returns true if `name` is that of an attribute of a job, which begins with a capital letter, and not of a part
+/// of HTCondor.
+fn is_attribute(name: &&str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(is_part)
+        && !name.ends_with("GAHP")
+}
 
 /// Reads that the job lacks a setting that the software around it needs.
 fn read_setting(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
@@ -535,15 +545,10 @@ fn read_setting(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         let at = scan.lower().find(words)?;
         scan.text[..at].split_whitespace().next_back()
     };
-    let name = LACKS_WORDS
-        .iter()
-        .find_map(before)
-        .or_else(|| scan.after("missing attribute ").and_then(leading_word));
-    let is_name = |name: &&str| {
-        name.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    let name = name.filter(is_name);
+    let attribute = LACKS_WORDS.iter().find_map(before);
+    let attribute = attribute.or_else(|| scan.after("missing attribute ").and_then(leading_word));
+    let list = || scan.after("failed to read job ").and_then(leading_word);
+    let name = attribute.filter(is_attribute).or_else(list);
     let facts = ReasonFacts::of(Thing::Request, Operation::Submit, Outcome::Absent);
     (name.is_some() || is_of_machine).then(|| facts.named(name))
 }

@@ -17,6 +17,7 @@ const REMOTE_WORDS: &[&str] = &[
     "instance", "held remotely", "job cancel did not succeed", "blah", "cream", "job submission",
     "submitted jobs", "max_jobs", "sbatch", "qsub", "job exit information", "batch system", "unicore", "boinc",
     "azure", "gatekeeper", "job manager", "spot request", "ssh keypair", "grid type",
+    "limitexceeded", "countexceeded", "quota '", "resource 'projects/",
 ];
 
 /// Words of the same that no policy of another kind has.
@@ -34,7 +35,7 @@ const REQUEST_WORDS: &[&str] = &[
     "aborted by esub", "job rejected", "requested project", "unknown project", "no such queue", "illegal attribute",
     "invalidamiid", "invalidparameter", "invalidkeypair", "invalidgroup", "invalidsubnet", "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
     "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
-    "rsl string", "value is invalid", "not an integer", "ssh keypair",
+    "rsl string", "rsl parameter", "resource 'projects/", "value is invalid", "not an integer", "ssh keypair",
 ];
 
 /// Words of a rule by which a batch system ends jobs that use too much.
@@ -68,18 +69,18 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
     // The batch system's own words are in `(stderr:...)`.
     let words = scan
         .after_last("stderr:")
-        .filter(|rest| rest.trim_start_matches([')', '-', ' ']).len() > 2)
-        .filter(|rest| !rest.trim_start().starts_with(')'))
+        .and_then(|rest| rest.split(") N/A (jobId").next())
+        .map(|rest| rest.trim_end_matches([')', '-', ' ']))
+        .filter(|rest| rest.len() > 2 && !rest.trim_start().starts_with(')'))
         .unwrap_or(scan.text);
-    let words = words.split(") N/A (jobId").next().unwrap_or_default();
     let own = Scan::new(words);
-    let message = words.trim_end_matches([')', '-', ' ']).to_owned();
+    let message = words.to_owned();
     if let Some(stage) = read_stage(scan) {
         return Some(ReasonFacts { message, ..stage });
     }
     let is_by_rule = own.has_any(RULE_WORDS);
     let is_ended = own.has_any(&["killed", "exceeded", "out_of_memory", "out of memory"])
-        && !own.has_any(&["limitexceeded", "queue limit"]);
+        && !own.has_any(&["limitexceeded", "countexceeded", "queue limit", "quota"]);
     let limited = (is_ended || is_by_rule)
         .then(|| limited_thing(&own))
         .flatten();
@@ -122,6 +123,8 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
         facts.number = Some(Number::Signal(signal));
     } else if own.has_any(ENDED_WORDS) {
         facts.kind.outcome = Outcome::Died;
+    } else if own.has("job exit information") {
+        facts.kind.outcome = Outcome::Failed;
     } else if let Some(code) = input.code.filter(|code| SERVICE_CODES.contains(code)) {
         let of_code = kind_of_code(code, 0);
         facts.kind.thing = of_code.thing;

@@ -202,17 +202,24 @@ const SERVER: &[Side] = &[Side::Server];
 const VIRTUAL_MACHINE: &[&str] = &["jobvm", "vmparam", "vm_", "vmware", "vmgahp"];
 
 /// Words of keys by which services know their users.
+#[rustfmt::skip]
 const KEYS: &[&str] = &[
-    "key file",
-    "access key",
-    "accesskey",
-    "secret key",
-    "signature",
-    "auth file",
+    "key file", "access key", "accesskey", "secret key", "signature", "auth file", "authfailure", "access credentials",
 ];
 
 /// The repair of such keys.
 const KEYS_MEND: &str = "the service does not accept the keys, or the job names no file with them: correct ec2_access_key_id and ec2_secret_access_key (gce_auth_file, azure_auth_file for these services)";
+
+/// Words of services that rent machines, about what a job asks of them.
+const CLOUD: &[&str] = &[
+    "invalidami",
+    "invalidkeypair",
+    "invalidgroup",
+    "invalidsubnet",
+    "invalidparameter",
+    "keypair",
+    "projects/",
+];
 
 /// Words of the resource of another system that the job names.
 const GRID_RESOURCE: &[&str] = &[
@@ -251,9 +258,9 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Resource], action: Fix, fault: User, attribute: &["RequestMemory", "RequestDisk", "RequestCpus"],
         mend: "raise the request for what it used up: memory, disk, CPUs or wall time", look: "its usage and its requests", ..ANY },
     Rule { thing: &[Thing::Request], operation: &[Operation::Submit], outcome: &[Absent], words: VIRTUAL_MACHINE, action: Fix, fault: User, attribute: &["JobVMType"],
-        mend: "set what the virtual machine needs in the submit file (vm_type, vm_memory, vm_disk; vmware_dir for VMware), and submit it again", ..ANY },
+        mend: "set what the virtual machine needs in the submit file (vm_type, vm_memory, vm_disk; xen_kernel or vmware_dir for these types), and submit it again", ..ANY },
     Rule { thing: &[Thing::Request], operation: &[Operation::Submit], outcome: &[Absent], action: Fix, fault: User,
-        mend: "set {name} in the submit file, and submit it again", ..ANY },
+        mend: "set {name} in the submit file, or correct it there, and submit it again", ..ANY },
     Rule { speaker: &[Speaker::Person], thing: &[Thing::Request], action: Fix, fault: User,
         mend: "do what the reason asks for, or correct the account, the group or the setting that it names; ask who holds the job, or the administrators, if that is unclear; then release", ..ANY },
     Rule { thing: &[Thing::Request], outcome: &[Invalid], action: Fix, fault: User, attribute: &["Requirements"],
@@ -352,6 +359,8 @@ const RULES: &[Rule] = &[
         mend: "the server does not take output at this address: correct it", ..ANY },
     Rule { thing: &[Thing::Object], outcome: &[Absent, Invalid, WrongKind, Exists, TooLarge], action: Fix, fault: User, attribute: &["TransferInput"],
         mend: "the server does not have what the address names: correct it or upload the file", look: "what the server says of it", ..ANY },
+    Rule { thing: &[Thing::Object], outcome: &[Denied, Expired], words: &["gss", "gsi", "gridftp", "voms", "login incorrect"], action: Fix, fault: User, attribute: &["x509userproxy"],
+        mend: "the store refuses the proxy: renew it with the attributes of the group (voms-proxy-init -voms), and ask the store's administrators whether its subject (DN) is known there", ..ANY },
     Rule { thing: &[Thing::Object], outcome: &[Denied, Expired], action: Fix, fault: User, attribute: &["TransferInput", "OAuthServicesNeeded"],
         mend: "the server refuses it: renew the credential or ask for access", look: "what the server says of it", ..ANY },
     Rule { thing: &[Thing::Object], operation: &[Send], side: AP, action: TryOne, fault: Server, attribute: &["OutputDestination"],
@@ -372,10 +381,10 @@ const RULES: &[Rule] = &[
         mend: "{name} is not on this machine: another machine may have it, or see its file system; correct the path if none does", ..ANY },
     Rule { thing: &[Thing::Interpreter], action: Fix, fault: User, attribute: &["Cmd"],
         mend: "the first line of the script names the interpreter {name}, which is not there: remove DOS line ends (dos2unix), use /usr/bin/env, or bring an environment of your own along (a container, a packed environment), where machines do not mount it", look: "the first line of the script", ..ANY },
-    Rule { thing: &[Thing::Program], operation: &[Operation::Execute], outcome: &[Absent, WrongKind], action: Fix, fault: User, attribute: &["Cmd", "TransferExecutable"],
-        mend: "{name} cannot be started: correct its path; if it is a script, its first line must name an interpreter (#!) and have no DOS line end (dos2unix)", look: "the program and its first line", ..ANY },
     Rule { thing: &[Thing::Program], side: SERVER, action: Fix, fault: User, attribute: &["Cmd", "TransferExecutable"],
         mend: "the program must exist on the other system: correct its path there, or let it be sent (transfer_executable = true)", ..ANY },
+    Rule { thing: &[Thing::Program], operation: &[Operation::Execute], outcome: &[Absent, WrongKind], action: Fix, fault: User, attribute: &["Cmd", "TransferExecutable"],
+        mend: "{name} cannot be started: correct its path; if it is a script, its first line must name an interpreter (#!) and have no DOS line end (dos2unix)", look: "the program and its first line", ..ANY },
     Rule { thing: &[Thing::Program], outcome: &[WrongFormat], words: &[":\\"], action: Fix, fault: User, attribute: &["Cmd", "Args"],
         mend: "it is no program for Windows: name the interpreter, such as python.exe, as the executable and the script as its argument", look: "the kind of the file", ..ANY },
     Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::InstalledProgram], outcome: &[WrongFormat], action: Fix, fault: User, attribute: &["Cmd", "Requirements"],
@@ -419,7 +428,7 @@ const RULES: &[Rule] = &[
         mend: "the container software of this machine failed: another machine may work", ..ANY },
     Rule { thing: &[Thing::Image], operation: &[Pull], outcome: &[TimedOut, Disconnected, Busy, Unavailable, BadCertificate, Unresolved], action: Later, fault: Server,
         mend: "the registry did not answer or limits its pulls: release it later; a login (docker login), another registry or an image file of your own (.sif) avoids the limit", look: "whether the registry answers", ..ANY },
-    Rule { thing: &[Thing::Image], outcome: &[MountLost, Disconnected, TimedOut, Busy, NoMemory], action: TryOne, fault: UserOrMachine, attribute: &["ContainerImage"],
+    Rule { thing: &[Thing::Image], outcome: &[MountLost, Disconnected, TimedOut, Busy, NoMemory, Unavailable, Unresolved, BadCertificate], action: TryOne, fault: UserOrMachine, attribute: &["ContainerImage"],
         mend: "the machine cannot read the image {name}: another one may; correct the image if none can", ..ANY },
     Rule { thing: &[Thing::Image], outcome: &[Corrupt], action: Fix, fault: User, attribute: &["ContainerImage"],
         mend: "the file is no image, or was cut off: copy or build it again", look: "the size of the image", ..ANY },
@@ -474,6 +483,8 @@ const RULES: &[Rule] = &[
         mend: "look there whether the instance still runs, and end it, since it may cost money; then remove the job", ..ANY },
     Rule { thing: &[Thing::RemoteRequest], words: GRID_RESOURCE, action: Fix, fault: User, attribute: &["GridResource"],
         mend: "correct grid_resource (a type that this version knows, and what it needs, such as batch slurm or ec2 https://...), and submit it again", ..ANY },
+    Rule { thing: &[Thing::RemoteRequest], words: CLOUD, action: Fix, fault: User, attribute: &["EC2AmiID", "EC2InstanceType", "EC2KeyPair"],
+        mend: "the service does not have what the job names, or does not take it: correct that in the submit file (such as ec2_ami_id, ec2_instance_type, ec2_keypair or gce_image)", ..ANY },
     Rule { thing: &[Thing::RemoteRequest], action: Fix, fault: User, attribute: &["BatchQueue", "BatchProject", "GridResource"],
         mend: "the other system does not take such a request: correct it (batch_queue, batch_project, grid_resource)", ..ANY },
     Rule { thing: &[Thing::RemoteSystem], outcome: &[TimedOut, Disconnected, Busy, Unavailable], action: Later, fault: Server, mend: "release it once the other system answers again; if it never does, ask the administrators about the network between (firewall, ports)", ..ANY },

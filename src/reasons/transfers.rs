@@ -178,7 +178,7 @@ fn is_image(name: &str) -> bool {
 /// Words of faults of a credential, in the message of a plug-in.
 #[rustfmt::skip]
 const CREDENTIAL_WORDS: &[&str] = &[
-    "token", "credential", "_condor_creds", "signing url", "access key", "proxy certificate",
+    "token", "credential", "_condor_creds", "signing url", "access key", "signaturedoesnotmatch", "proxy certificate",
 ];
 
 /// Words of a plug-in that ended without doing its work.
