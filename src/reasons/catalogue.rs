@@ -300,6 +300,9 @@ const ROWS: &[Row] = &[
     (36, 9, "EF Job did not exit as promised when sent its checkpoint signal.  Promised exit was with exit code 77, actual exit status was on signal 9.", Thing::Checkpoint, Outcome::Failed, Some(Fix), "checkpoint_exit_code"),
     (33, 0, "OUT@EP sending file /scratch/execute/dir_88/fit.h5: max total download bytes exceeded (max=100 MB, this file=300 MB)", Thing::TransferSize, Outcome::Exceeded, Some(Fix), "max_transfer_output_mb"),
 
+    (47, 0, "The job exceeded allowed execute duration of 0+02:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "allowed_execute_duration"),
+    (13, 40, "IN@AP reading from file /data/lin/latest: (errno 40) Too many levels of symbolic links- Transfer of symlinks to directories is not supported.", Thing::File, Outcome::WrongKind, Some(Fix), "real directory"),
+
     // Reasons of few words.
     (26, 0, "t 2:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
     (26, 0, "t 7200", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),

@@ -393,6 +393,7 @@ fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         scan.after("image name: ")
             .or_else(|| scan.after("image "))
             .and_then(leading_word)
+            .filter(|word| word.contains(['/', ':', '.']))
             .or_else(|| scan.name_after("open image "))
     };
     let name = program

@@ -256,7 +256,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Disk], action: Fix, fault: User, attribute: &["RequestDisk"],
         mend: "raise RequestDisk", look: "DiskUsage and RequestDisk", ..ANY },
     Rule { thing: &[Thing::Resource], action: Fix, fault: User, attribute: &["RequestMemory", "RequestDisk", "RequestCpus"],
-        mend: "raise the request for what it used up: memory, disk, CPUs or wall time", look: "its usage and its requests", ..ANY },
+        mend: "raise the request for what it used up (request_memory, request_disk, request_cpus), or the wall time", look: "its usage and its requests", ..ANY },
     Rule { thing: &[Thing::Request], operation: &[Operation::Submit], outcome: &[Absent], words: VIRTUAL_MACHINE, action: Fix, fault: User, attribute: &["JobVMType"],
         mend: "set what the virtual machine needs in the submit file (vm_type, vm_memory, vm_disk; xen_kernel or vmware_dir for these types), and submit it again", ..ANY },
     Rule { thing: &[Thing::Request], operation: &[Operation::Submit], outcome: &[Absent], action: Fix, fault: User,
@@ -279,6 +279,9 @@ const RULES: &[Rule] = &[
         mend: "it ended sooner than its site allows: try one, and ask the site", ..ANY },
     Rule { thing: &[Thing::Time], outcome: &[Expired], action: Fix, fault: User, attribute: &["PeriodicHold"],
         mend: "a fixed time in the job's rule has passed, and no release changes that: remove the job, or change the rule", look: "the times in the rule", ..ANY },
+    Rule { thing: &[Thing::Time], words: &["allowed job duration", "allowed execute duration"], action: Fix, fault: User,
+        mend: "released unchanged it reaches the limit again: raise allowed_job_duration or allowed_execute_duration, which the job has set itself, split the work or checkpoint it; remove it if none of these is possible",
+        look: "the time it has run, and its limit", ..ANY },
     Rule { thing: &[Thing::Time], action: Fix, fault: User, attribute: &["PeriodicHold"],
         mend: "released unchanged it reaches the limit again: split the work, checkpoint it or ask for more time; remove it if none of these is possible",
         look: "the time it has run, and its limit", ..ANY },
@@ -310,7 +313,7 @@ const RULES: &[Rule] = &[
 
     // Files that a daemon reads or writes.
     Rule { thing: &[Thing::OutputName], action: Fix, fault: User, attribute: &["TransferOutputRemaps", "TransferInput", "TransferOutput"],
-        mend: "correct the name {name}", ..ANY },
+        mend: "correct the name {name} in transfer_output_remaps, transfer_output_files or transfer_input_files: it must lie in the job's directory", ..ANY },
     Rule { thing: &[Thing::SandboxFile], operation: &[Read], outcome: &[Absent], action: TryOne, fault: UserOrMachine, attribute: &["TransferOutput"],
         mend: "the program did not write this output file, or its directory on the machine is gone: read its standard output and error, and correct transfer_output_files if another run lacks it, too",
         look: "Out and Err of the job", ..ANY },
@@ -324,6 +327,8 @@ const RULES: &[Rule] = &[
         mend: "the machine lost the job's directory or cannot use it: another one may work", ..ANY },
     Rule { thing: &[Thing::File, Thing::Image], operation: &[Read], side: AP, outcome: &[Invalid], action: Fix, fault: User, attribute: &["TransferInput"],
         mend: "HTCondor takes {name} for the name of one file: part the names in transfer_input_files by commas, without quotation marks, and write each in full (no *, ~ or $)", look: "whether {name} is there", ..ANY },
+    Rule { thing: &[Thing::File], operation: &[Read], side: AP, outcome: &[WrongKind], action: Fix, fault: User, attribute: &["TransferInput"],
+        mend: "{name} is a directory, or a link that leads to one or nowhere: name a file or a real directory in transfer_input_files", look: "whether {name} is there", ..ANY },
     Rule { thing: &[Thing::File, Thing::Image], operation: &[Read], side: AP, outcome: &[Absent, WrongKind, Exists], action: Fix, fault: User,
         attribute: &["TransferInput", "Cmd", "In", "ContainerImage"], mend: "put the input file {name} back on the access point, or correct its path", look: "whether {name} is there", ..ANY },
     Rule { thing: &[Thing::File, Thing::Image], operation: &[Read], side: AP, outcome: &[Denied, Expired], action: Fix, fault: User,
@@ -350,7 +355,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Object], outcome: &[BadCertificate], action: TryOne, fault: Server,
         mend: "the certificate of the server was not accepted: another machine may know its authority; if it has expired, the administrators of the server must renew it", ..ANY },
     Rule { thing: &[Thing::Object], operation: &[Send], outcome: &[Exists], action: Fix, fault: User, attribute: &["OutputDestination", "TransferOutputRemaps"],
-        mend: "an object of this name exists already: choose another name, or remove it after a look at its size", look: "whether the object is complete", ..ANY },
+        mend: "an object of this name exists already: choose another name (transfer_output_remaps, output_destination), or remove it after a look at its size", look: "whether the object is complete", ..ANY },
     Rule { thing: &[Thing::Object, Thing::SandboxFile], operation: &[Send], outcome: &[WrongKind], action: Fix, fault: User, attribute: &["TransferOutput"],
         mend: "it is a directory, and a plug-in sends files: pack it into one file (tar), or name each file", ..ANY },
     Rule { thing: &[Thing::Object], operation: &[Receive], outcome: &[WrongKind], action: Fix, fault: User, attribute: &["TransferInput"],
@@ -392,7 +397,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::InstalledProgram], outcome: &[Denied], action: Fix, fault: User, attribute: &["Cmd"],
         mend: "make {name} executable (chmod +x)", look: "the mode of the file", ..ANY },
     Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::InstalledProgram], outcome: &[TooLarge], action: Fix, fault: User, attribute: &["Args", "Environment"],
-        mend: "its arguments or its environment are too long: shorten them", ..ANY },
+        mend: "its arguments or its environment are too long: shorten them (arguments, environment), or put them into a file", ..ANY },
     Rule { thing: &[Thing::InstalledProgram, Thing::SharedProgram], action: TryOne, fault: Machine, attribute: &["Cmd", "Requirements"],
         mend: "{name} is not started on this machine: another one may", ..ANY },
     Rule { thing: &[Thing::Program], operation: &[Operation::Execute], outcome: &[Outcome::Unknown, Failed], action: TryOne, fault: UserOrMachine, attribute: &["Cmd"],
@@ -421,7 +426,7 @@ const RULES: &[Rule] = &[
         mend: "create the directory {name}, or correct initialdir", look: "whether {name} is there", ..ANY },
     Rule { thing: &[Thing::UserLog], outcome: PASSING, action: Later, fault: Site, mend: "release it once the file system of the log works", ..ANY },
     Rule { thing: &[Thing::UserLog], action: Fix, fault: User, attribute: &["UserLog", "DAGManNodesLog"],
-        mend: "the job's log cannot be written: create its directory, or correct the path", look: "the directory of UserLog", ..ANY },
+        mend: "the job's log cannot be written: create its directory, or correct the path (log in the submit file)", look: "the directory of UserLog", ..ANY },
 
     // Containers.
     Rule { thing: &[Thing::ContainerSoftware], action: TryOne, fault: Machine, attribute: &["Requirements"],
@@ -456,7 +461,7 @@ const RULES: &[Rule] = &[
         mend: "the account is not known here or may not be used (getent passwd): the administrators must mend that, then release", ..ANY },
     Rule { thing: &[Thing::Account], outcome: &[Absent], action: Fix, fault: User, attribute: &["RunAsOwner"],
         mend: "store the password of {name} (condor_store_cred add); if the account has no domain, the administrators must set one UID_DOMAIN everywhere", ..ANY },
-    Rule { thing: &[Thing::Account], action: Fix, fault: User, attribute: &["PrimaryUnixGroup"], mend: "correct the group that the job asks for", ..ANY },
+    Rule { thing: &[Thing::Account], action: Fix, fault: User, attribute: &["PrimaryUnixGroup"], mend: "correct the group that the job asks for (primary_unix_group)", ..ANY },
 
     // Policies.
     Rule { speaker: &[Speaker::SitePolicy], thing: &[Thing::Expression], outcome: &[Undefined], action: Fix, fault: Site,
@@ -473,7 +478,7 @@ const RULES: &[Rule] = &[
         mend: "the program failed, which a rule holds for: read its standard error (Err), correct it, then release", look: "Out and Err of the job", ..ANY },
 
     Rule { speaker: &[Speaker::JobPolicy], thing: &[Thing::Unknown], action: Fix, fault: User, attribute: &["PeriodicHold", "OnExitHold"],
-        mend: "the job's own policy holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
+        mend: "the job's own policy (periodic_hold, on_exit_hold) holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
 
     Rule { speaker: &[Speaker::SitePolicy], thing: &[Thing::Unknown], side: &[Side::Unknown], action: Fix, fault: Site,
         mend: "a policy of the administrators (SYSTEM_PERIODIC_HOLD) holds it, and does so again after a release: ask them what it wants, and change the job", ..ANY },
