@@ -57,13 +57,14 @@ fn unsaid_names(facts: &ReasonFacts, fault: Option<Party>, mend: &str) -> String
 }
 
 /// Words before a name that say enough without it.
-const NOUNS: [&str; 7] = [
+const NOUNS: [&str; 8] = [
     "directory",
     "file",
     "host",
     "image",
     "input",
     "name",
+    "output",
     "program",
 ];
 

@@ -481,7 +481,7 @@ const RULES: &[Rule] = &[
         mend: "the job's own policy (periodic_hold, on_exit_hold) holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
 
     Rule { speaker: &[Speaker::SitePolicy], thing: &[Thing::Unknown], side: &[Side::Unknown], action: Fix, fault: Site,
-        mend: "a policy of the administrators (SYSTEM_PERIODIC_HOLD) holds it, and does so again after a release: ask them what it wants, and change the job", ..ANY },
+        mend: "a policy of the administrators (such as SYSTEM_PERIODIC_HOLD) holds it, and does so again after a release: ask them what it wants, and change the job", ..ANY },
 
     // Other systems, and HTCondor itself.
     Rule { thing: &[Thing::RemoteSystem], operation: &[Operation::Cancel], action: Fix, fault: Server, attribute: &["EC2InstanceName"],
