@@ -27,15 +27,24 @@ const SURE_WORDS: &[&str] = &[
     "compute.instances.", "matching route", "route in job_router", "route job limit", "job universe", "gridmanager",
 ];
 
-/// Words of a request that the other system does not take from anybody.
+/// Words of what failed, by the thing and the operation; the first that the text has counts. A request is one that
+/// the other system takes from nobody.
 #[rustfmt::skip]
-const REQUEST_WORDS: &[&str] = &[
-    "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
-    "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
-    "aborted by esub", "job rejected", "requested project", "unknown project", "no such queue", "illegal attribute",
-    "invalidamiid", "invalidparameter", "invalidkeypair", "invalidgroup", "invalidsubnet", "acl is not satisfied", "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
-    "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
-    "rsl string", "rsl parameter", "resource 'projects/", "value is invalid", "not an integer", "ssh keypair",
+const THINGS: &[(Thing, Operation, &[&str])] = &[
+    (Thing::OwnSoftware, Operation::Start, &["gahp not defined", "start gahp", "initialize gahp"]),
+    (Thing::RemoteRequest, Operation::Submit, &[
+        "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
+        "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
+        "aborted by esub", "job rejected", "requested project", "unknown project", "no such queue", "illegal attribute",
+        "invalidamiid", "invalidparameter", "invalidkeypair", "invalidgroup", "invalidsubnet", "acl is not satisfied",
+        "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
+        "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
+        "rsl string", "rsl parameter", "resource 'projects/", "value is invalid", "not an integer", "ssh keypair",
+    ]),
+    (Thing::Program, Operation::Execute, &[
+        "executable does not exist", "executable file permissions", "executable parameter",
+    ]),
+    (Thing::StandardInput, Operation::Open, &["stdin file"]),
 ];
 
 /// Words of a rule by which a batch system ends jobs that use too much.
@@ -44,87 +53,98 @@ const RULE_WORDS: &[&str] = &["evaluated to true", "periodicremove", "periodic_r
 /// Words of a batch system that ended the job.
 #[rustfmt::skip]
 const ENDED_WORDS: &[&str] = &[
-    "terminated by", "killed by", "was killed", "been killed", "cancelled the job", "cancelled by", "canceled by", "removed from batch",
+    "terminated by", "killed by", "was killed", "been killed", "cancelled the job", "cancelled by", "canceled by",
+    "removed from batch",
 ];
-
-/// Words of a program that is not on the other system, or cannot be started there.
-const PROGRAM_WORDS: &[&str] = &[
-    "executable does not exist",
-    "executable file permissions",
-    "executable parameter",
-];
-
-/// Words of the programs of HTCondor that speak with other systems, and are not there or not started.
-const LOST_GAHP_WORDS: &[&str] = &["gahp not defined", "start gahp", "initialize gahp"];
 
 /// Codes of services for jobs elsewhere, which have no other holds.
 const SERVICE_CODES: std::ops::RangeInclusive<i32> = 37..=42;
 
 /// Reads that another system did not take or lost the job.
 pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let scan = &input.scan;
     if !is_remote(input) {
         return None;
     }
-    // The batch system's own words are in `(stderr:...)`.
-    let words = scan
-        .after_last("stderr:")
+    let words = own_words(&input.scan);
+    let own = Scan::new(words);
+    let facts = read_stage(&input.scan)
+        .or_else(|| read_limit(&own))
+        .or_else(|| read_end(&own))
+        .unwrap_or_else(|| read_refusal(input, &own));
+    Some(ReasonFacts {
+        message: words.to_owned(),
+        ..facts
+    })
+}
+
+/// Returns the batch system's own words, which are in `(stderr:...)`, or else all.
+fn own_words<'a>(scan: &Scan<'a>) -> &'a str {
+    scan.after_last("stderr:")
         .and_then(|rest| rest.split(") N/A (jobId").next())
         .map(|rest| rest.trim_end_matches([')', '-', ' ']))
         .filter(|rest| rest.len() > 2 && !rest.trim_start().starts_with(')'))
-        .unwrap_or(scan.text);
-    let own = Scan::new(words);
-    let message = words.to_owned();
-    if let Some(stage) = read_stage(scan) {
-        return Some(ReasonFacts { message, ..stage });
-    }
+        .unwrap_or(scan.text)
+}
+
+/// Reads that the other system ended the job at a limit.
+fn read_limit(own: &Scan<'_>) -> Option<ReasonFacts> {
     let is_by_rule = own.has_any(RULE_WORDS);
     let is_ended = own.has_any(&["killed", "exceeded", "out_of_memory", "out of memory"])
         && !own.has_any(&["limitexceeded", "countexceeded", "queue limit", "quota"]);
-    let limited = (is_ended || is_by_rule)
-        .then(|| limited_thing(&own))
-        .flatten();
-    if let Some(thing) = limited.or(is_by_rule.then_some(Thing::Resource)) {
-        let (limit, used) = match thing {
-            Thing::Time => read_times(&own),
-            _ => read_sizes(&own),
-        };
-        return Some(ReasonFacts {
-            limit,
-            used,
-            message,
-            ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded).on(Side::Server)
-        });
+    if !is_by_rule && !is_ended {
+        return None;
     }
 
-    let (outcome, number) = read_outcome(&own);
-    let host = scan.after("schedd ").and_then(leading_word);
-    let mut facts = ReasonFacts {
-        message,
-        ..ReasonFacts::of(Thing::RemoteSystem, Operation::Submit, outcome)
-            .on(Side::Server)
-            .numbered(number)
-            .named(host)
+    let thing = limited_thing(own).or(is_by_rule.then_some(Thing::Resource))?;
+    let (limit, used) = match thing {
+        Thing::Time => read_times(own),
+        _ => read_sizes(own),
     };
-    if own.has_any(LOST_GAHP_WORDS) {
-        facts.kind.thing = Thing::OwnSoftware;
-        facts.kind.operation = Operation::Start;
-        facts.kind.side = Side::AccessPoint;
-    } else if own.has_any(REQUEST_WORDS) {
-        facts.kind.thing = Thing::RemoteRequest;
-    } else if own.has_any(PROGRAM_WORDS) {
-        facts.kind.thing = Thing::Program;
-        facts.kind.operation = Operation::Execute;
-    } else if own.has("stdin file") {
-        facts.kind.thing = Thing::StandardInput;
-        facts.kind.operation = Operation::Open;
-    } else if let Some(signal) = signal_of_batch_system(&own) {
-        facts.kind.outcome = Outcome::Died;
-        facts.number = Some(Number::Signal(signal));
-    } else if own.has_any(ENDED_WORDS) {
-        facts.kind.outcome = Outcome::Died;
+    Some(ReasonFacts {
+        limit,
+        used,
+        ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded).on(Side::Server)
+    })
+}
+
+/// Reads that the other system ended the job, or lost what it knew of its end.
+fn read_end(own: &Scan<'_>) -> Option<ReasonFacts> {
+    let signal = signal_of_batch_system(own);
+    let outcome = if signal.is_some() || own.has_any(ENDED_WORDS) {
+        Outcome::Died
     } else if own.has("job exit information") {
-        facts.kind.outcome = Outcome::Failed;
+        Outcome::Failed
+    } else {
+        return None;
+    };
+    let facts = ReasonFacts::of(Thing::RemoteSystem, Operation::Execute, outcome);
+    Some(facts.on(Side::Server).numbered(signal))
+}
+
+/// Returns the signal with which the batch system ended the job. Its exit code has 128 or 256 added.
+fn signal_of_batch_system(own: &Scan<'_>) -> Option<Number> {
+    let codes = ["lrms error: (", "reason=", "exit_status="];
+    let mut codes = codes
+        .iter()
+        .filter_map(|words| i32::try_from(leading_number(own.after(words)?)?).ok());
+    codes.find_map(|code| match code {
+        129..=192 => Some(Number::Signal(code - 128)),
+        257..=320 => Some(Number::Signal(code - 256)),
+        _ => None,
+    })
+}
+
+/// Reads that the other system did not take the job.
+fn read_refusal(input: &ReasonInput<'_>, own: &Scan<'_>) -> ReasonFacts {
+    let (outcome, number) = read_outcome(own);
+    let host = input.scan.after("schedd ").and_then(leading_word);
+    let mut facts = ReasonFacts::of(Thing::RemoteSystem, Operation::Submit, outcome)
+        .on(Side::Server)
+        .numbered(number)
+        .named(host);
+    if let Some((thing, operation, _)) = THINGS.iter().find(|(.., words)| own.has_any(words)) {
+        facts.kind.thing = *thing;
+        facts.kind.operation = *operation;
     } else if let Some(code) = input.code.filter(|code| SERVICE_CODES.contains(code)) {
         let of_code = kind_of_code(code, 0);
         facts.kind.thing = of_code.thing;
@@ -133,27 +153,7 @@ pub(super) fn read_remote_system(input: &ReasonInput<'_>) -> Option<ReasonFacts>
             facts.kind.outcome = of_code.outcome;
         }
     }
-    Some(facts)
-}
-
-/// Returns the signal with which the batch system ended the job. Its exit code has 128 or 256 added.
-fn signal_of_batch_system(own: &Scan<'_>) -> Option<i32> {
-    let codes = [
-        "lrms error: (",
-        "reason=",
-        "exit code",
-        "exit_status=",
-        "exit status",
-    ];
-    let mut codes = codes
-        .iter()
-        .filter_map(|words| leading_number(own.after(words)?));
-    let signal = codes.find_map(|code| match code {
-        129..=192 => Some(code - 128),
-        257..=320 => Some(code - 256),
-        _ => None,
-    });
-    signal.and_then(|signal| i32::try_from(signal).ok())
+    facts
 }
 
 fn is_remote(input: &ReasonInput<'_>) -> bool {
