@@ -319,7 +319,7 @@ const ROWS: &[Row] = &[
     (1, 0, "please set an accounting group (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "do what the reason asks for"),
     (1, 0, "Wrong project (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "ask who holds the job"),
     (1, 0, "the job ran for 90 hours, the limit is 72 hours (by user root)", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 72 h, use 90 h"),
-    (1, 0, "using 20 GB of memory, allowed are 8 GB (by user root)", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 8192 MB"),
+    (1, 0, "using 20 GB of memory, allowed are 8 GB (by user root)", Thing::Memory, Outcome::TooLarge, Some(Fix), "limit 8192 MB"),
     (1, 0, "the licence is taken (by user lin)", Thing::Decision, Outcome::Intended, Some(Leave), "licence"),
     (1, 0, "invalid mounts, held until the maintenance is over (by user root)", Thing::Decision, Outcome::Intended, Some(Leave), "maintenance"),
     (15, 0, "submitted on hold at user's request: please set it free", Thing::Decision, Outcome::Intended, Some(Leave), "on purpose"),

@@ -317,17 +317,7 @@ pub(super) fn read_fault_of_job(input: &ReasonInput<'_>) -> Option<ReasonFacts> 
         ));
     }
     // A use that is compared with a limit is no matter of taste.
-    let thing = limited_thing(&own)?;
-    let (limit, used) = match thing {
-        Thing::Memory | Thing::Disk => read_sizes(&own),
-        Thing::Time => read_times(&own),
-        _ => (None, None),
-    };
-    (limit.is_some() && used.is_some()).then(|| ReasonFacts {
-        limit,
-        used,
-        ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded)
-    })
+    read_limit(input).filter(|facts| facts.limit.is_some() && facts.used.is_some())
 }
 
 /// Reads that a site takes no job without another setting or request.

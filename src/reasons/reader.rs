@@ -554,20 +554,20 @@ fn read_setting(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     (name.is_some() || is_of_machine).then(|| facts.named(name))
 }
 
+/// Words of a hold by the machine.
+const HELD_THERE_WORDS: &[&str] = &[
+    "on hold by remote host",
+    "held by remote host",
+    "held by the remote host",
+    "on hold by the starter",
+    "held by the starter",
+];
+
 /// Reads that the machine held the job, without a word on why.
 fn read_unsaid_hold(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let by_machine = [
-        "on hold by remote host",
-        "held by remote host",
-        "held by the remote host",
-        "on hold by the starter",
-        "held by the starter",
-    ];
     let facts = ReasonFacts::of(Thing::Unknown, Operation::Hold, Outcome::Unknown);
-    input
-        .scan
-        .has_any(&by_machine)
-        .then(|| facts.on(Side::ExecutionPoint))
+    let is_held_there = input.scan.has_any(HELD_THERE_WORDS);
+    is_held_there.then(|| facts.on(Side::ExecutionPoint))
 }
 
 /// Reads faults of HTCondor's own software.
