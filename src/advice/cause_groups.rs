@@ -335,7 +335,7 @@ fn may_avoid_machine(advice: &JobAdvice) -> bool {
         advice.action,
         HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
     );
-    let is_of_machine = rule_for(advice.stated, "")
+    let is_of_machine = rule_for(advice.stated)
         .is_none_or(|rule| matches!(rule.fault, Party::Machine | Party::UserOrMachine));
     !needs_repair && is_of_machine
 }

@@ -8,7 +8,7 @@ use super::addresses::without_secrets;
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
-use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for};
+use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for, rule_with};
 use htcondor_holdreasons::{
     Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain, read_reason,
 };
@@ -59,7 +59,7 @@ type TriedCause = (SharedText, i32, (i32, i32), Thing, Outcome);
 /// Reads the reason of a job; `None` if it has no rule, or if what this log shows answers.
 fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     // The text is read once more only where it answers: for its names and numbers.
-    let rule = rule_for(advice.stated, "")?;
+    let rule = rule_for(advice.stated)?;
     let is_sure = is_known_elsewhere_alone(advice)
         || stays_whatever_others_did(advice.stated, rule)
         || rule.action == Action::TryOne && was_held_again(advice);
@@ -67,7 +67,7 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     answers.then(|| {
         let facts = facts_of(advice);
         ReadReason {
-            rule: rule_for(advice.stated, &facts.message).unwrap_or(rule),
+            rule: rule_with(advice.stated, &facts.message).unwrap_or(rule),
             explanation: explain(&facts),
             facts,
         }

@@ -6,7 +6,7 @@ use super::facts::{
     Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing,
 };
 use super::outcomes::signal_meaning;
-use super::rules::{Action, Party, Rule, attributes_for, rule_for};
+use super::rules::{Action, Party, Rule, attributes_for, rule_with};
 
 /// The meaning of a reason, and the advice on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,7 +27,7 @@ pub struct Explanation {
 
 /// Explains `facts`.
 pub fn explain(facts: &ReasonFacts) -> Explanation {
-    let rule = rule_for(facts.kind, &facts.message);
+    let rule = rule_with(facts.kind, &facts.message);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
     let mend = rule.map(|rule| filled(rule.mend));

@@ -87,9 +87,13 @@ impl Rule {
     }
 }
 
-/// Returns the rule for facts of `kind` with this `message`, which is empty if it is not known; `None` if they
-/// say too little.
-pub fn rule_for(kind: ReasonKind, message: &str) -> Option<&'static Rule> {
+/// Returns the rule for facts of `kind` whose message is not known; `None` if they say too little.
+pub fn rule_for(kind: ReasonKind) -> Option<&'static Rule> {
+    rule_with(kind, "")
+}
+
+/// Returns the rule for facts of `kind` with this `message`; `None` if they say too little.
+pub fn rule_with(kind: ReasonKind, message: &str) -> Option<&'static Rule> {
     let message = message.to_ascii_lowercase();
     RULES.iter().find(|rule| rule.fits(&kind, &message))
 }
