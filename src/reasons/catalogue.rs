@@ -303,6 +303,9 @@ const ROWS: &[Row] = &[
     (47, 0, "The job exceeded allowed execute duration of 0+02:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "allowed_execute_duration"),
     (13, 40, "IN@AP reading from file /data/lin/latest: (errno 40) Too many levels of symbolic links- Transfer of symlinks to directories is not supported.", Thing::File, Outcome::WrongKind, Some(Fix), "real directory"),
 
+    (3, 0, "The job attribute PeriodicHold expression '(JobStatus == 2) || (MemoryUsage > 9)' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Fix), "ifThenElse(MemoryUsage"),
+    (6, 2, "EF Failed to execute '/home/lin/envs/fit/bin/run': invalid interpreter (/home/lin/envs/fit/bin/python3) specified on first line of script (errno=2: 'No such file or directory')", Thing::Interpreter, Outcome::Absent, Some(Fix), "packed environment"),
+
     // Reasons of few words.
     (26, 0, "t 2:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
     (26, 0, "t 7200", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
