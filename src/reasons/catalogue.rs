@@ -306,6 +306,21 @@ const ROWS: &[Row] = &[
     (3, 0, "The job attribute PeriodicHold expression '(JobStatus == 2) || (MemoryUsage > 9)' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Fix), "ifThenElse(MemoryUsage"),
     (6, 2, "EF Failed to execute '/home/lin/envs/fit/bin/run': invalid interpreter (/home/lin/envs/fit/bin/python3) specified on first line of script (errno=2: 'No such file or directory')", Thing::Interpreter, Outcome::Absent, Some(Fix), "packed environment"),
 
+    (43, 0, "EF PreCmd exited with status 3", Thing::Script, Outcome::Failed, Some(Fix), "PreExitCode"),
+    (36, -1, "EF Failed to upload checkpoint to osdf:///lin/c: 403 Forbidden", Thing::Checkpoint, Outcome::Denied, Some(Fix), "checkpoint_destination"),
+    (36, -1, "EF Failed to upload checkpoint: the disk of the server has no space left", Thing::Checkpoint, Outcome::Full, Some(Later), "checkpoint_destination"),
+    (6, 0, "EF LogonUser failed: the password is incorrect", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
+
+    // More words of batch systems and services.
+    (0, 0, "submission command failed (exit code = 188) (stdout:) (stderr:qsub: Job exceeds queue resource limits MSG=wall time-)", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "batch_queue"),
+    (0, 0, "submission command failed (exit code = 1) (stdout:) (stderr:sbatch: error: Requested time limit is invalid (missing or exceeds some limit)-)", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "batch_queue"),
+    (0, 0, "submission command failed (exit code = 127) (stdout:) (stderr:slurm_submit.sh: line 9: sbatch: command not found-)", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (0, 0, "submission command failed (exit code = 159) (stdout:) (stderr:qsub: Bad UID for job execution-)", Thing::RemoteSystem, Outcome::Denied, Some(Fix), "right"),
+    (0, 0, "ssh: connect to host ce.lab.example port 22: Connection timed out", Thing::RemoteSystem, Outcome::TimedOut, Some(Later), "network"),
+    (0, 0, "ZONE_RESOURCE_POOL_EXHAUSTED: zone z1 has no room", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "z1"),
+    (0, 0, "Invalid value for field 'resource.machineType': 'huge'", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "machineType"),
+    (0, 0, "ARC job failed: Job is canceled by external request", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "administrators"),
+
     // Reasons of few words.
     (26, 0, "t 2:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
     (26, 0, "t 7200", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),

@@ -11,7 +11,7 @@ const CONTAINER_SOFTWARE: &[&str] = &[
     "docker daemon", "cpus are not available", "container name", "mount config", "bind source", "shim task",
     "cgroup", "unable to launch container", "cannot start container", "no space left",
     "failed to create scratch", "oci runtime", "device information", "nvidia", "custom device", "device driver",
-    "user namespace", "while mounting", "failed to mount", "setuid",
+    "user namespace", "no such container", "docker: command not found", "while mounting", "failed to mount", "setuid",
 ];
 
 /// Words of faults of containers.

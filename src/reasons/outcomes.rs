@@ -44,7 +44,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
         "redirects followed", "submission is not allowed", "submission disabled", "not accepting",
         "does not accept", "is draining", "queue is closed", "shutting down", "not alive", "node fail",
-        "unreachable node", "redirect limit",
+        "unreachable node", "redirect limit", "resource_pool_exhausted", "enough resources available",
     ]),
     (Outcome::Corrupt, &[
         "checksum mismatch", "does not match expected size", "size mismatch", "checksum does not match",
@@ -61,7 +61,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "pull access denied", "not readable", "refuses", "auth failed", "no authentication protocol",
         "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
         "not able to validate", "authorization operation failed", "login incorrect", "unauthorizedoperation",
-        "authfailure", "' permission for '", "no write permission", "have permission", "insufficient_scope",
+        "authfailure", "' permission for '", "no write permission", "have permission", "insufficient_scope", "insufficient authentication", "insufficient permission", "bad uid",
         "authentication required", "no basic auth", "lacks the scope", ": denied",
     ]),
     (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),

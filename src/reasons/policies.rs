@@ -395,6 +395,7 @@ const PASSWORD_WORDS: &[&str] = &[
     "condor_store_cred",
     "valid credential for user",
     "missing credential for user",
+    "logonuser",
     "password is securely stored",
 ];
 

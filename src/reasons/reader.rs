@@ -306,24 +306,42 @@ fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     )
 }
 
+/// Words of a checkpoint that failed.
+const CHECKPOINT_WORDS: &[&str] = &[
+    "checkpoint signal",
+    "exit as promised",
+    "failed to checkpoint",
+    "checkpoint failed",
+    "upload checkpoint",
+    "upload the checkpoint",
+    "upload its checkpoint",
+];
+
 /// Reads that a script of the site or of the job, or a checkpoint failed.
 fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let thing = if scan.has("hook_") {
         Thing::Hook
-    } else if scan.has_any(&["pre script failed", "post script failed"]) {
+    } else if scan.has_any(&["pre script", "post script", "precmd", "postcmd"]) {
         Thing::Script
-    } else if scan.has_any(&["checkpoint signal", "upload checkpoint"]) {
+    } else if scan.has_any(CHECKPOINT_WORDS) {
         Thing::Checkpoint
     } else {
         return None;
     };
-    let (_, number) = read_outcome(scan);
+    let (outcome, number) = read_outcome(scan);
     let is_hook = thing == Thing::Hook;
-    let operation = if scan.has("upload checkpoint") {
+    let is_of_program = matches!(outcome, Outcome::Unknown | Outcome::Failed | Outcome::Died);
+    let is_stored = thing == Thing::Checkpoint && (scan.has("upload") || !is_of_program);
+    let operation = if is_stored {
         Operation::Send
     } else {
         Operation::Execute
+    };
+    let outcome = if is_stored && !is_of_program {
+        outcome
+    } else {
+        Outcome::Failed
     };
     let side = if scan.has("hook_shadow") {
         Side::AccessPoint
@@ -336,7 +354,7 @@ fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         input.speaker()
     };
     Some(
-        ReasonFacts::of(thing, operation, Outcome::Failed)
+        ReasonFacts::of(thing, operation, outcome)
             .said_by(speaker)
             .on(side)
             .numbered(number)

@@ -17,7 +17,8 @@ const REMOTE_WORDS: &[&str] = &[
     "instance", "held remotely", "job cancel did not succeed", "blah", "cream", "job submission",
     "submitted jobs", "max_jobs", "sbatch", "qsub", "job exit information", "batch system", "unicore", "boinc",
     "azure", "gatekeeper", "job manager", "spot request", "ssh keypair", "grid type",
-    "limitexceeded", "countexceeded", "quota '", "resource 'projects/",
+    "limitexceeded", "countexceeded", "quota '", "resource 'projects/", "resource_pool_exhausted", "invalid value for field",
+    "insufficient authentication", "ssh: ", "publickey", "remote directory", "dcschedd", "outputsandbox",
 ];
 
 /// Words of the same that no policy of another kind has.
@@ -31,7 +32,10 @@ const SURE_WORDS: &[&str] = &[
 /// the other system takes from nobody.
 #[rustfmt::skip]
 const THINGS: &[(Thing, Operation, &[&str])] = &[
-    (Thing::OwnSoftware, Operation::Start, &["gahp not defined", "start gahp", "initialize gahp"]),
+    (Thing::OwnSoftware, Operation::Start, &[
+        "gahp not defined", "start gahp", "initialize gahp", "blahpd", "sbatch: command not found",
+        "qsub: command not found", "bsub: command not found",
+    ]),
     (Thing::RemoteRequest, Operation::Submit, &[
         "account/partition", "invalid account", "invalid job universe", "not of type", "invalid qos",
         "invalid partition", "unknown queue", "queue not found", "invalid queue", "parameter is invalid",
@@ -40,6 +44,8 @@ const THINGS: &[(Thing, Operation, &[&str])] = &[
         "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
         "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
         "rsl string", "rsl parameter", "resource 'projects/", "value is invalid", "not an integer", "ssh keypair",
+        "queue resource limits", "cannot use the queue", "no suitable queue", "time limit is invalid", "memory required by task",
+        "invalid value for field",
     ]),
     (Thing::Program, Operation::Execute, &[
         "executable does not exist", "executable file permissions", "executable parameter",
