@@ -311,6 +311,12 @@ const ROWS: &[Row] = &[
     (36, -1, "EF Failed to upload checkpoint: the disk of the server has no space left", Thing::Checkpoint, Outcome::Full, Some(Later), "checkpoint_destination"),
     (6, 0, "EF LogonUser failed: the password is incorrect", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
 
+    (4, 0, "No Kerberos ticket of lin on the access point", Thing::Credential, Outcome::Absent, Some(Fix), "kinit"),
+    (12, 256, "URL@OUT Pelican Client Error: the server returned HTTP 507 ( URL file = osdf:///lin/b )|", Thing::Object, Outcome::Full, Some(Fix), "osdf:///lin/b"),
+    (13, 256, "URL@IN Pelican Client Error: could not parse URL 'osdf//lin/b' ( URL file = osdf//lin/b )|", Thing::Object, Outcome::Invalid, Some(Fix), "osdf//lin/b"),
+    (26, 0, "low CPU efficiency", Thing::Cpus, Outcome::Wasted, Some(Fix), "fewer CPUs"),
+    (26, 0, "the job exceeded its limits", Thing::Resource, Outcome::Exceeded, Some(Fix), "request_memory"),
+
     // More words of batch systems and services.
     (0, 0, "submission command failed (exit code = 188) (stdout:) (stderr:qsub: Job exceeds queue resource limits MSG=wall time-)", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "batch_queue"),
     (0, 0, "submission command failed (exit code = 1) (stdout:) (stderr:sbatch: error: Requested time limit is invalid (missing or exceeds some limit)-)", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "batch_queue"),

@@ -44,7 +44,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
         "redirects followed", "submission is not allowed", "submission disabled", "not accepting",
         "does not accept", "is draining", "queue is closed", "shutting down", "not alive", "node fail",
-        "unreachable node", "redirect limit", "resource_pool_exhausted", "enough resources available",
+        "unreachable node", "redirect limit", "resource_pool_exhausted", "enough resources available", "no caches",
     ]),
     (Outcome::Corrupt, &[
         "checksum mismatch", "does not match expected size", "size mismatch", "checksum does not match",
@@ -83,7 +83,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "notfound:",
     ]),
     (Outcome::Invalid, &[
-        "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not be parsed",
+        "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not parse", "could not be parsed",
         "illegal", "disabled", "unrecognized", "resulted in a cycle", "resulted in a url",
     ]),
 ];
@@ -185,6 +185,7 @@ fn read_http_status(scan: &Scan<'_>) -> Option<i32> {
         "http error",
         "http response",
         "server returned ",
+        "returned http ",
         "failed with status",
     ] {
         let status = scan.after(words).and_then(leading_number).filter(is_status);

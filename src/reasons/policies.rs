@@ -121,7 +121,7 @@ const RESOURCES: &[(Thing, &[&str])] = &[
         "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
         "attempt", "evicted",
     ]),
-    (Thing::Resource, &["resource limit", "resource usage", "resources exceeded"]),
+    (Thing::Resource, &["resource limit", "resource usage", "resources exceeded", "its limits"]),
 ];
 
 /// Words that set a use against a limit.
@@ -136,7 +136,7 @@ const OVER_WORDS: &[&str] = &[
 /// Words of a use that is far below a request.
 #[rustfmt::skip]
 const UNDER_WORDS: &[&str] = &[
-    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little",
+    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little", "low cpu", "low effic", "inefficien",
 ];
 
 /// Returns what the words of a limit are about.

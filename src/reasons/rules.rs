@@ -301,6 +301,8 @@ const RULES: &[Rule] = &[
         mend: "release it once the file system answers again", look: "whether {name} can be read", ..ANY },
     Rule { thing: &[Thing::Credential], outcome: &[TimedOut, Disconnected, Unavailable, Busy], action: Later, fault: Server,
         mend: "release it once the service answers again", ..ANY },
+    Rule { thing: &[Thing::Credential], words: &["kerberos", "krb5", "kinit"], action: Fix, fault: User, attribute: &["SendCredential"],
+        mend: "renew the Kerberos ticket (kinit), and have HTCondor keep it (condor_store_cred, MY.SendCredential = true), then release", look: "whether it is there, and until when it is good", ..ANY },
     Rule { thing: &[Thing::Credential], words: &["credentials are not available", "oauth", "credmon", "vault"], action: Fix, fault: User, attribute: &["OAuthServicesNeeded"],
         mend: "the access point has no token for the job: store it (condor_store_cred add-oauth, or condor_vault_storer) for each service in use_oauth_services, or take that line out if no service is needed; ask the administrators if the access point has no credmon",
         look: "OAuthServicesNeeded of the job", ..ANY },
