@@ -209,8 +209,10 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         }
         Thing::RemoteSystem if facts.kind.outcome == Outcome::Died => {
             let how = with_message("the other system ended the job", &facts.message);
-            let number = facts.number.map(number_words);
-            return Some(number.map_or(how.clone(), |number| format!("{how} ({number})")));
+            return Some(match facts.number {
+                Some(number) => format!("{how} ({})", number_words(number)),
+                None => how,
+            });
         }
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
         Thing::Request if facts.kind.speaker == Speaker::Person => {

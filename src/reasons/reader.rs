@@ -517,6 +517,9 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     } else {
         Outcome::Failed
     };
-    let facts = ReasonFacts::of(Thing::OwnSoftware, Operation::Unknown, outcome);
-    Some(facts)
+    Some(ReasonFacts::of(
+        Thing::OwnSoftware,
+        Operation::Unknown,
+        outcome,
+    ))
 }
