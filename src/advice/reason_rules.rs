@@ -8,7 +8,7 @@ use super::addresses::without_secrets;
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
-use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for};
+use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for, rule_with};
 use htcondor_holdreasons::{
     Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain, read_reason,
 };
@@ -67,7 +67,7 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
     answers.then(|| {
         let facts = facts_of(advice);
         ReadReason {
-            rule,
+            rule: rule_with(advice.stated, &facts.message).unwrap_or(rule),
             explanation: explain(&facts),
             facts,
         }

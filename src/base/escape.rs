@@ -32,12 +32,13 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces each sequence of blanks, line ends and bars in `text` with one blank. In hold reasons,
-/// a bar stands for a line end.
+/// a bar stands for a line end, but `||` between blanks is an operator of a policy.
 pub fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_whitespace() || c == '|')
-        .filter(|word| !word.is_empty())
-        .collect();
+    let pieces = text.split_whitespace().flat_map(|word| {
+        let bar = if word == "||" { '\0' } else { '|' };
+        word.split(bar)
+    });
+    let words: Vec<&str> = pieces.filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
@@ -105,6 +106,12 @@ mod tests {
             matches!(value("Grüße, 世界 🙂 ’"), Cow::Borrowed(_)),
             "what can be seen stays"
         );
+    }
+
+    #[test]
+    fn bars_are_line_ends_and_double_bars_operators() {
+        assert_eq!(one_line("a |Error: b|\n c)|| d"), "a Error: b c) d");
+        assert_eq!(one_line("(A > 1) || (B)"), "(A > 1) || (B)");
     }
 
     #[test]

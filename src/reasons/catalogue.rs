@@ -178,7 +178,7 @@ const ROWS: &[Row] = &[
     (3, 0, "held because of exit code 66.", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "exit code 66"),
     (3, 0, "checkpointed, will resume", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
     (26, 5, "The system macro SYSTEM_PERIODIC_HOLD expression '(NumShadowExceptions > 7)' evaluated to TRUE", Thing::Starts, Outcome::Exceeded, Some(Fix), "NumShadowExceptions > 7"),
-    (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Leave), "administrators"),
+    (27, 0, "The system macro SYSTEM_PERIODIC_HOLD expression 'Odd > 1' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Fix), "administrators"),
     (21, 7, "The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = (DiskUsage > Disk))", Thing::Disk, Outcome::Exceeded, Some(Fix), "RequestDisk"),
 
     (3, 0, "too slow on this node, will retry elsewhere", Thing::Checkpoint, Outcome::Intended, Some(Leave), "releases it"),
@@ -207,7 +207,7 @@ const ROWS: &[Row] = &[
     (26, 0, "GPU 3 has fallen off the bus", Thing::Device, Outcome::Absent, Some(TryOne), "GPU 3"),
     (26, 0, "more GPU memory used than there is", Thing::Device, Outcome::NoMemory, Some(Fix), "gpus_minimum_memory"),
     (26, 0, "held for the maintenance of the file servers", Thing::Decision, Outcome::Intended, Some(Leave), "file servers"),
-    (26, 0, "account lin is locked: ask the help desk", Thing::Account, Outcome::Denied, Some(Leave), "help desk"),
+    (26, 0, "account lin is locked: ask the help desk", Thing::Account, Outcome::Denied, Some(Fix), "help desk"),
     (3, 0, "payload ended with exit code 139", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "SIGSEGV"),
     (3, 0, "the fit exited non-zero, look at its log", Thing::ProgramEnd, Outcome::Failed, Some(Fix), "look at its log"),
     (34, 0, "used it all up", Thing::Resource, Outcome::Exceeded, Some(Fix), "used it all up"),
@@ -218,9 +218,135 @@ const ROWS: &[Row] = &[
     (2, 0, "the gatekeeper is shutting down", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "gatekeeper"),
     (40, 17, "no word of it", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "no word of it"),
     (42, 16, "cannot end i-0123", Thing::RemoteSystem, Outcome::Unknown, Some(Fix), "cost money"),
-    (39, 6, "AZURE_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Leave), "AZURE_GAHP"),
+    (39, 6, "AZURE_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "AZURE_GAHP"),
     (12, 0, "Error from shadow: SHADOW at 192.0.2.9 failed to receive file(s) from <192.0.2.7:1>", Thing::Unknown, Outcome::Unknown, Some(TryOne), "broke off"),
     (0, 0, "Job 7.0 held, reason: EF Job has gone over memory limit of 64 megabytes.", Thing::Memory, Outcome::Exceeded, Some(Fix), "limit 64 MB"),
+
+    // Settings that the job lacks, or that nobody takes.
+    (0, 0, "Missing attribute AzureSize", Thing::Request, Outcome::Absent, Some(Fix), "set AzureSize"),
+    (6, 0, "EF JobVMMemory cannot be found in job classAd.", Thing::Request, Outcome::Absent, Some(Fix), "vm_memory"),
+    (6, 4, "EF VMGAHP_ERR_JOBCLASSAD_KVM_NO_DISK_PARAM", Thing::Request, Outcome::Absent, Some(Fix), "vm_disk"),
+    (6, 0, "EF VMGAHP_ERR_CRITICAL", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "another run"),
+    (0, 0, "Failed to read job arguments: a quotation mark is open", Thing::Request, Outcome::Absent, Some(Fix), "set arguments"),
+    (0, 0, "Iwd not defined", Thing::Request, Outcome::Absent, Some(Fix), "set Iwd"),
+    (38, 3, "GridResource not of type gce", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "grid_resource"),
+    (37, 4, "GridResource missing the service URL", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "grid_resource"),
+    (0, 0, "the gridmanager knows no such grid type", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "grid_resource"),
+    (0, 0, "InvalidKeyPair.NotFound: no key pair 'lin'", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "ec2_keypair"),
+    (0, 0, "The resource 'projects/lab/zones/z1/machineTypes/huge' was not found", Thing::RemoteRequest, Outcome::Absent, Some(Fix), "gce_image"),
+    (0, 0, "QUOTA_EXCEEDED: Quota 'CPUS' exceeded. Limit: 8.0 in region r1.", Thing::RemoteSystem, Outcome::Busy, Some(Later), "region r1"),
+    (0, 0, "VolumeLimitExceeded: no more volumes", Thing::RemoteSystem, Outcome::Busy, Some(Later), "no more volumes"),
+
+    // Keys, tokens and proxies.
+    (37, 2, "Private key file not defined", Thing::Credential, Outcome::Absent, Some(Fix), "ec2_secret_access_key"),
+    (37, 10, "Failed to authenticate https://ec2.lab.example/.", Thing::Credential, Outcome::Denied, Some(Fix), "ec2_access_key_id"),
+    (0, 0, "Failed to authenticate https://compute.lab.example/v1.", Thing::Credential, Outcome::Denied, Some(Fix), "gce_auth_file"),
+    (4, 0, "EF OAuth credentials of service box are missing", Thing::Credential, Outcome::Absent, Some(Fix), "use_oauth_services"),
+    (4, 0, "no answer from the credmon for the credential of lin", Thing::Credential, Outcome::Absent, Some(Fix), "credmon"),
+    (13, 256, "URL@IN SignatureDoesNotMatch: the signature of the request is another one ( URL file = s3://s3.lab.example/lin/in.tar )|", Thing::Credential, Outcome::Denied, Some(Fix), "aws_access_key_id_file"),
+    (12, 256, "URL@OUT Pelican Client Error: token lacks the scope storage.create:/lin ( URL file = osdf:///lin/b )|", Thing::Credential, Outcome::Denied, Some(Fix), "use_oauth_services"),
+    (13, 256, "URL@IN error: globus_ftp_client: the server responded with an error 530 Login incorrect. : globus_gss_assist ( URL file = gsiftp://se.lab.example/a )|", Thing::Object, Outcome::Denied, Some(Fix), "voms-proxy-init"),
+
+    // Accounts, and parts of HTCondor that are not there.
+    (23, 0, "Bad or missing credential for user: lin", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
+    (23, 0, "Unable to switch to user: lin", Thing::Account, Outcome::Denied, Some(Fix), "getent"),
+    (0, 0, "init_user_ids() failed for user lin", Thing::Account, Outcome::Denied, Some(Fix), "administrators"),
+    (23, 0, "", Thing::Account, Outcome::Denied, Some(Fix), "administrators"),
+    (24, 0, "", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (17, 0, "", Thing::OwnSoftware, Outcome::WrongFormat, Some(Fix), "condor_compile"),
+    (17, 0, "The standard universe needs a shadow of version 6.6, and this one has 7.0", Thing::OwnSoftware, Outcome::WrongFormat, Some(Fix), "vanilla universe"),
+    (0, 0, "CONDOR_GAHP not defined", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (0, 0, "Error allocating memory", Thing::OwnSoftware, Outcome::Failed, Some(TryOne), "logs of the access point"),
+    (27, 0, "", Thing::Expression, Outcome::Undefined, Some(Fix), "administrators"),
+    (26, 9, "see rule nine", Thing::Unknown, Outcome::Unknown, Some(Fix), "SYSTEM_PERIODIC_HOLD"),
+    (0, 0, "Job put on hold by remote host.", Thing::Unknown, Outcome::Unknown, Some(TryOne), "StarterLog"),
+
+    // Other systems: programs that they lack, and jobs that they ended.
+    (2, 72, "Globus error 72: executable file permissions do not allow execution", Thing::Program, Outcome::Unknown, Some(Fix), "transfer_executable"),
+    (2, 11, "Globus error 11: the stdin file does not exist", Thing::StandardInput, Outcome::Absent, Some(Fix), "its path"),
+    (2, 38, "Globus error 38: the provided RSL 'project' parameter is invalid", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "batch_project"),
+    (2, 9, "Globus error 9: the system cancelled the job", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "wall time"),
+    (0, 0, "CREAM error: reason=265", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "signal 9"),
+    (0, 0, "ARC job failed: LRMS error: (143) ended", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "signal 15"),
+    (0, 0, "Job was killed by the batch system", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "look there"),
+    (0, 0, "ARC job failed: LRMS error: (-1) SYSTEM_PERIODIC_REMOVE evaluated to TRUE", Thing::Resource, Outcome::Exceeded, Some(Fix), "wall time"),
+    (0, 0, "ARC job failed: LRMS error: (-1) The job attribute PeriodicRemove expression 'MemoryUsage > 2 * RequestMemory' evaluated to TRUE", Thing::Memory, Outcome::Exceeded, Some(Fix), "RequestMemory"),
+    (0, 0, "Job exit information has an invalid format", Thing::RemoteSystem, Outcome::Failed, Some(TryOne), "administrators"),
+
+    // Names of several files, and names that no shell has replaced.
+    (13, 2, "IN@AP reading from file /data/lin/deck.in mesh.dat: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "by commas"),
+    (13, 2, "IN@AP reading from file /data/lin/*.dat: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "in full"),
+    (13, 2, "IN@AP reading from file /data/lin/~/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Invalid, Some(Fix), "in full"),
+    (13, 2, "IN@AP reading from file /data/lin/My runs/deck.in: (errno 2) No such file or directory", Thing::File, Outcome::Absent, Some(Fix), "put the input"),
+    (12, 2, "OUT@EP reading from file /scratch/execute/dir_88/fit.h5 log.txt: (errno 2) No such file or directory", Thing::SandboxFile, Outcome::Invalid, Some(Fix), "transfer_output_files"),
+
+    // Directories where files are sent.
+    (12, 256, "URL@OUT Pelican Client Error: '/scratch/execute/dir_88/plots' is a directory, but a file is expected ( URL file = osdf:///lin/plots )|", Thing::Object, Outcome::WrongKind, Some(Fix), "tar"),
+    (13, 256, "URL@IN Pelican Client Error: remote path /lin/deck is a collection ( URL file = osdf:///lin/deck )|", Thing::Object, Outcome::WrongKind, Some(Fix), "recursive"),
+    (12, 256, "URL@OUT Pelican Client Error: no write permission for /lin/b ( URL file = osdf:///lin/b )|", Thing::Object, Outcome::Denied, Some(Fix), "ask for access"),
+
+    // Registries, in the words of the programs that pull images.
+    (35, 0, "EF Error response from daemon: toomanyrequests: You have reached your pull rate limit.", Thing::Image, Outcome::Busy, Some(Later), "docker login"),
+    (35, 0, "EF Error response from daemon: manifest for lin/fit:9 not found: manifest unknown", Thing::Image, Outcome::Absent, Some(Fix), "tag of the image lin/fit:9"),
+    (35, 0, "EF docker: Error response from daemon: pull access denied for lin/fit, repository does not exist or may require 'docker login'", Thing::Image, Outcome::Denied, Some(Fix), "lin/fit"),
+    (35, 0, "EF Error response from daemon: Head \"https://reg.lab.example/v2/lin/fit/manifests/1\": denied: denied", Thing::Image, Outcome::Denied, Some(Fix), "login"),
+    (35, 0, "EF Error response from daemon: received unexpected HTTP status: 503 Service Unavailable", Thing::Image, Outcome::Unavailable, Some(Later), "registry"),
+    (35, 0, "EF Error response from daemon: no matching manifest for linux/arm64/v8 in the manifest list entries", Thing::Image, Outcome::WrongFormat, Some(Fix), "architecture"),
+    (35, 0, "EF FATAL: conveyor failed to get: initializing source docker://lin/fit:2: requested access to the resource is denied", Thing::Image, Outcome::Denied, Some(Fix), "lin/fit:2"),
+    (35, 0, "EF failed to register layer: write /usr/lib/a: no space left on device", Thing::ContainerSoftware, Outcome::Full, Some(TryOne), "another machine"),
+
+    // Scripts, checkpoints and sizes.
+    (44, 0, "EF Post script failed.", Thing::Script, Outcome::Failed, Some(Fix), "PostCmd"),
+    (36, 9, "EF Job did not exit as promised when sent its checkpoint signal.  Promised exit was with exit code 77, actual exit status was on signal 9.", Thing::Checkpoint, Outcome::Failed, Some(Fix), "checkpoint_exit_code"),
+    (33, 0, "OUT@EP sending file /scratch/execute/dir_88/fit.h5: max total download bytes exceeded (max=100 MB, this file=300 MB)", Thing::TransferSize, Outcome::Exceeded, Some(Fix), "max_transfer_output_mb"),
+
+    (47, 0, "The job exceeded allowed execute duration of 0+02:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "allowed_execute_duration"),
+    (13, 40, "IN@AP reading from file /data/lin/latest: (errno 40) Too many levels of symbolic links- Transfer of symlinks to directories is not supported.", Thing::File, Outcome::WrongKind, Some(Fix), "real directory"),
+
+    (3, 0, "The job attribute PeriodicHold expression '(JobStatus == 2) || (MemoryUsage > 9)' evaluated to UNDEFINED", Thing::Expression, Outcome::Undefined, Some(Fix), "ifThenElse(MemoryUsage"),
+    (6, 2, "EF Failed to execute '/home/lin/envs/fit/bin/run': invalid interpreter (/home/lin/envs/fit/bin/python3) specified on first line of script (errno=2: 'No such file or directory')", Thing::Interpreter, Outcome::Absent, Some(Fix), "packed environment"),
+
+    (43, 0, "EF PreCmd exited with status 3", Thing::Script, Outcome::Failed, Some(Fix), "PreExitCode"),
+    (36, -1, "EF Failed to upload checkpoint to osdf:///lin/c: 403 Forbidden", Thing::Checkpoint, Outcome::Denied, Some(Fix), "checkpoint_destination"),
+    (36, -1, "EF Failed to upload checkpoint: the disk of the server has no space left", Thing::Checkpoint, Outcome::Full, Some(Later), "checkpoint_destination"),
+    (6, 0, "EF LogonUser failed: the password is incorrect", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
+
+    (4, 0, "No Kerberos ticket of lin on the access point", Thing::Credential, Outcome::Absent, Some(Fix), "kinit"),
+    (12, 256, "URL@OUT Pelican Client Error: the server returned HTTP 507 ( URL file = osdf:///lin/b )|", Thing::Object, Outcome::Full, Some(Fix), "osdf:///lin/b"),
+    (13, 256, "URL@IN Pelican Client Error: could not parse URL 'osdf//lin/b' ( URL file = osdf//lin/b )|", Thing::Object, Outcome::Invalid, Some(Fix), "osdf//lin/b"),
+    (26, 0, "low CPU efficiency", Thing::Cpus, Outcome::Wasted, Some(Fix), "fewer CPUs"),
+    (26, 0, "the job exceeded its limits", Thing::Resource, Outcome::Exceeded, Some(Fix), "request_memory"),
+
+    // More words of batch systems and services.
+    (0, 0, "submission command failed (exit code = 188) (stdout:) (stderr:qsub: Job exceeds queue resource limits MSG=wall time-)", Thing::RemoteRequest, Outcome::Unknown, Some(Fix), "batch_queue"),
+    (0, 0, "submission command failed (exit code = 1) (stdout:) (stderr:sbatch: error: Requested time limit is invalid (missing or exceeds some limit)-)", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "batch_queue"),
+    (0, 0, "submission command failed (exit code = 127) (stdout:) (stderr:slurm_submit.sh: line 9: sbatch: command not found-)", Thing::OwnSoftware, Outcome::Absent, Some(Fix), "administrators"),
+    (0, 0, "submission command failed (exit code = 159) (stdout:) (stderr:qsub: Bad UID for job execution-)", Thing::RemoteSystem, Outcome::Denied, Some(Fix), "right"),
+    (0, 0, "ssh: connect to host ce.lab.example port 22: Connection timed out", Thing::RemoteSystem, Outcome::TimedOut, Some(Later), "network"),
+    (0, 0, "ZONE_RESOURCE_POOL_EXHAUSTED: zone z1 has no room", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "z1"),
+    (0, 0, "Invalid value for field 'resource.machineType': 'huge'", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "machineType"),
+    (0, 0, "ARC job failed: Job is canceled by external request", Thing::RemoteSystem, Outcome::Died, Some(TryOne), "administrators"),
+
+    // Reasons of few words.
+    (26, 0, "t 2:00:00", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
+    (26, 0, "t 7200", Thing::Time, Outcome::Exceeded, Some(Fix), "use 2 h"),
+    (26, 0, "m 9000", Thing::Memory, Outcome::Exceeded, Some(Fix), "use 9000 MB"),
+    (26, 0, "mem: 12GB", Thing::Memory, Outcome::Exceeded, Some(Fix), "use 12288 MB"),
+    (26, 0, "d 70 GB", Thing::Disk, Outcome::Exceeded, Some(Fix), "use 71680 MB"),
+    (26, 0, "walltime", Thing::Time, Outcome::Exceeded, Some(Fix), "ask for more time"),
+    (26, 0, "restarts 12", Thing::Starts, Outcome::Exceeded, Some(Fix), "submit it again"),
+    (3, 0, "runtime", Thing::Time, Outcome::Exceeded, Some(Fix), "ask for more time"),
+    (21, 0, "EF look at ticket 12", Thing::Unknown, Outcome::Unknown, None, "ticket 12"),
+
+    // People, and programs that hold jobs for a fault of the job.
+    (1, 0, "unknown group 'fit' on host ap2.lab.example, held by the poller", Thing::Request, Outcome::Invalid, Some(Fix), "the group"),
+    (1, 0, "please set an accounting group (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "do what the reason asks for"),
+    (1, 0, "Wrong project (by user root)", Thing::Request, Outcome::Invalid, Some(Fix), "ask who holds the job"),
+    (1, 0, "the job ran for 90 hours, the limit is 72 hours (by user root)", Thing::Time, Outcome::Exceeded, Some(Fix), "limit 72 h, use 90 h"),
+    (1, 0, "using 20 GB of memory, allowed are 8 GB (by user root)", Thing::Memory, Outcome::TooLarge, Some(Fix), "limit 8192 MB"),
+    (1, 0, "the licence is taken (by user lin)", Thing::Decision, Outcome::Intended, Some(Leave), "licence"),
+    (1, 0, "invalid mounts, held until the maintenance is over (by user root)", Thing::Decision, Outcome::Intended, Some(Leave), "maintenance"),
+    (15, 0, "submitted on hold at user's request: please set it free", Thing::Decision, Outcome::Intended, Some(Leave), "on purpose"),
 
     (0, 0, "Reason unspecified", Thing::Unknown, Outcome::Unknown, None, "says nothing"),
 ];

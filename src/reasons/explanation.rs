@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-use super::facts::{Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Thing};
+use super::facts::{
+    Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing,
+};
 use super::outcomes::signal_meaning;
-use super::rules::{Action, Party, Rule, attributes_for, rule_for};
+use super::rules::{Action, Party, Rule, attributes_for, rule_with};
 
 /// The meaning of a reason, and the advice on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,10 +27,10 @@ pub struct Explanation {
 
 /// Explains `facts`.
 pub fn explain(facts: &ReasonFacts) -> Explanation {
-    let rule = rule_for(facts.kind);
+    let rule = rule_with(facts.kind, &facts.message);
     let filled = |words: &str| fill(words, facts);
     let look = |rule: &'static Rule| Some(filled(rule.look)).filter(|words| !words.is_empty());
-    let mend = rule.map(|rule| windows_mend(facts).unwrap_or_else(|| filled(rule.mend)));
+    let mend = rule.map(|rule| filled(rule.mend));
     let fault = rule.map(|rule| rule.fault);
     Explanation {
         meaning: meaning(facts) + &unsaid_names(facts, fault, mend.as_deref().unwrap_or_default()),
@@ -38,19 +40,6 @@ pub fn explain(facts: &ReasonFacts) -> Explanation {
         attributes: rule.map_or_else(Vec::new, |rule| attributes_for(rule, facts)),
         look: rule.and_then(look),
     }
-}
-
-/// Returns the repair of a program that is none for Windows, where a first line names no interpreter.
-fn windows_mend(facts: &ReasonFacts) -> Option<String> {
-    let is_windows = facts
-        .name
-        .as_deref()
-        .is_some_and(|name| name.contains(":\\"));
-    let is_script =
-        facts.kind.thing == Thing::Program && facts.kind.outcome == Outcome::WrongFormat;
-    (is_windows && is_script).then(|| {
-        "it is no program for Windows: name the interpreter, such as python.exe, as the executable and the script as its argument".to_owned()
-    })
 }
 
 /// Returns, in brackets, the name and the machine at fault that neither the meaning nor `mend` has.
@@ -68,13 +57,14 @@ fn unsaid_names(facts: &ReasonFacts, fault: Option<Party>, mend: &str) -> String
 }
 
 /// Words before a name that say enough without it.
-const NOUNS: [&str; 7] = [
+const NOUNS: [&str; 8] = [
     "directory",
     "file",
     "host",
     "image",
     "input",
     "name",
+    "output",
     "program",
 ];
 
@@ -97,16 +87,14 @@ fn meaning(facts: &ReasonFacts) -> String {
     let known = limit_words(facts)
         .or_else(|| purpose_words(facts))
         .or_else(|| failure_words(facts));
+    let is_known = known.is_some();
+    let task = known.unwrap_or_else(|| format!("{} could not {}", actor(facts), task_words(facts)));
     // What was not understood says more than a number.
-    let said = Some(&facts.message).filter(|message| facts.is_by_code && !message.is_empty());
-    let (task, how) = match known {
-        Some(words) => (words, said.cloned()),
-        None => (
-            format!("{} could not {}", actor(facts), task_words(facts)),
-            said.cloned().or_else(|| outcome_words(facts)),
-        ),
-    };
-    match how {
+    let said = Some(&facts.message).filter(|message| {
+        facts.is_by_code && !message.is_empty() && !task.contains(message.as_str())
+    });
+    let outcome = || outcome_words(facts).filter(|_| !is_known);
+    match said.cloned().or_else(outcome) {
         Some(how) => format!("{task}: {how}"),
         None => task,
     }
@@ -219,12 +207,25 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::RemoteSystem if facts.kind.operation == Operation::Cancel => {
             "another system did not cancel the job"
         }
+        Thing::RemoteSystem if facts.kind.outcome == Outcome::Died => {
+            let how = with_message("the other system ended the job", &facts.message);
+            return Some(match facts.number {
+                Some(number) => format!("{how} ({})", number_words(number)),
+                None => how,
+            });
+        }
         Thing::RemoteSystem | Thing::RemoteRequest => "another system did not take or lost the job",
+        Thing::Request if facts.kind.speaker == Speaker::Person => {
+            "a person or a program holds the job for how it is set"
+        }
         Thing::Request if facts.kind.outcome == Outcome::Invalid => {
             "the site does not take the job as it is set"
         }
         Thing::Request if facts.kind.outcome == Outcome::Undefined => {
             "an expression of the submission has no value on the machine"
+        }
+        Thing::Request if facts.kind.operation == Operation::Submit => {
+            "the job lacks a setting, or has a wrong one"
         }
         Thing::Request => "no machine meets what the job requests",
         Thing::Device if facts.kind.outcome == Outcome::NoMemory => {
@@ -233,6 +234,7 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Device => "a GPU or another device of the machine is missing or fails",
         Thing::Account if !facts.message.is_empty() => "the account cannot be used",
         Thing::Schedule => "the start times cannot be met",
+        Thing::Unknown if facts.kind.operation == Operation::Hold => "the machine held the job",
         Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
             return Some(match message.as_str() {

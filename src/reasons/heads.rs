@@ -75,8 +75,13 @@ fn read_slot<'a>(head: &mut Head<'a>) -> bool {
         return false;
     };
     head.rest = rest;
-    if slot == "shadow" {
-        head.speaker = Speaker::Shadow;
+    let daemon = match slot {
+        "shadow" => Some(Speaker::Shadow),
+        "schedd" => Some(Speaker::Schedd),
+        _ => None,
+    };
+    if let Some(daemon) = daemon {
+        head.speaker = daemon;
         return true;
     }
     head.speaker = Speaker::Starter;

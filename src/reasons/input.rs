@@ -17,8 +17,8 @@ impl ReasonInput<'_> {
     /// Returns who speaks, by the code if the text does not say it.
     pub(super) fn speaker(&self) -> Speaker {
         match (self.head.speaker, self.code) {
-            (_, Some(3)) => Speaker::JobPolicy,
-            (_, Some(21 | 26)) => Speaker::SitePolicy,
+            (_, Some(3 | 5)) => Speaker::JobPolicy,
+            (_, Some(21 | 26 | 27)) => Speaker::SitePolicy,
             (Speaker::Unknown, _) if self.scan.has("system_periodic_hold") => Speaker::SitePolicy,
             (Speaker::Unknown, None) if self.scan.has_any(&["periodic_hold", "on_exit_hold"]) => {
                 Speaker::JobPolicy

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod catalogue;
 mod codes;
+mod containers;
 mod explanation;
 mod facts;
 mod heads;

@@ -17,7 +17,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
         "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
         "too many jobs", "queue is full", "submit limit", "job limit", "would exceed", "maximum number of jobs",
-        "exceeds the queue limit", "instancelimitexceeded",
+        "exceeds the queue limit", "limitexceeded", "countexceeded", "quota '",
     ]),
     (Outcome::TimedOut, &[
         "timed out", "transfer.timedout", "timeout", "time out", "deadline exceeded", "no progress",
@@ -44,14 +44,14 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "unavailable", "internal server error", "bad gateway", "insufficientinstancecapacity", "unresponsive",
         "redirects followed", "submission is not allowed", "submission disabled", "not accepting",
         "does not accept", "is draining", "queue is closed", "shutting down", "not alive", "node fail",
-        "unreachable node", "redirect limit",
+        "unreachable node", "redirect limit", "resource_pool_exhausted", "enough resources available", "no caches",
     ]),
     (Outcome::Corrupt, &[
         "checksum mismatch", "does not match expected size", "size mismatch", "checksum does not match",
         "corrupt", "image format not recognized",
     ]),
     (Outcome::Quota, &["quota exceeded", "disk quota", "over quota", "exceeds quota", "exceeded quota"]),
-    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage"]),
+    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage", "not enough space", "not enough disk"]),
     (Outcome::ReadOnly, &["read-only file system"]),
     (Outcome::Exists, &["already exists", "file exists", "already in use", "conflict"]),
     (Outcome::Denied, &[
@@ -61,12 +61,13 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "pull access denied", "not readable", "refuses", "auth failed", "no authentication protocol",
         "accessdenied", "signaturedoesnotmatch", "invalidaccesskeyid", "logon failure", "password is incorrect",
         "not able to validate", "authorization operation failed", "login incorrect", "unauthorizedoperation",
-        "authfailure", "' permission for '",
+        "authfailure", "' permission for '", "no write permission", "have permission", "insufficient_scope", "insufficient authentication", "insufficient permission", "bad uid",
+        "authentication required", "no basic auth", "lacks the scope", ": denied",
     ]),
     (Outcome::Expired, &["expired", "about to expire", "no longer valid"]),
     (Outcome::WrongKind, &[
         "is a directory", "not a directory", "levels of symbolic", "symlinks to directories", "is a collection",
-        "file name too long", "filename too long",
+        "file name too long", "filename too long", "a file is expected",
     ]),
     (Outcome::WrongFormat, &[
         "exec format error", "not compatible with this machine", "no matching manifest",
@@ -75,14 +76,14 @@ const WORDS: &[(Outcome, &[&str])] = &[
     (Outcome::TooLarge, &["argument list too long", "too large", "bytes exceeded"]),
     (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),
     (Outcome::Absent, &[
-        "no such file", "not found", "does not exist", "no namespace found", "could not be found",
-        "cannot find", "no such", "manifest unknown", "no servers found", "is missing", "missing or not",
+        "no such file", "not found", "does not exist", "doesn't exist", "cannot be found", "no namespace found", "could not be found",
+        "cannot find", "no such", "manifest unknown", "name unknown", "unable to find", "not registered", "no servers found", "is missing", "missing or not",
         "was not discovered", "not defined", "are not available", "not specified", "nosuchkey", "nosuchbucket",
         "disappear", "no longer exist", "missing from", "specification.filenotfound", "no servers are available to read",
         "notfound:",
     ]),
     (Outcome::Invalid, &[
-        "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not be parsed",
+        "not supported", "unsupported", "invalid", "malformed", "cannot parse", "could not parse", "could not be parsed",
         "illegal", "disabled", "unrecognized", "resulted in a cycle", "resulted in a url",
     ]),
 ];
@@ -184,6 +185,7 @@ fn read_http_status(scan: &Scan<'_>) -> Option<i32> {
         "http error",
         "http response",
         "server returned ",
+        "returned http ",
         "failed with status",
     ] {
         let status = scan.after(words).and_then(leading_number).filter(is_status);

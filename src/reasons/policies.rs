@@ -28,7 +28,8 @@ const MEASURES: &[(Thing, &[&str])] = &[
 pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_stated = scan.has_any(&["evaluated to ", "want_hold ="]);
-    if !is_stated {
+    // The rule of another batch system is none of the job.
+    if !is_stated || scan.has_any(&["lrms error", "arc job failed"]) {
         return None;
     }
     let speaker = if scan.has("the job attribute") {
@@ -120,13 +121,13 @@ const RESOURCES: &[(Thing, &[&str])] = &[
         "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
         "attempt", "evicted",
     ]),
-    (Thing::Resource, &["resource limit", "resource usage", "resources exceeded"]),
+    (Thing::Resource, &["resource limit", "resource usage", "resources exceeded", "its limits"]),
 ];
 
 /// Words that set a use against a limit.
 #[rustfmt::skip]
 const OVER_WORDS: &[&str] = &[
-    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "out-of-memory", "out of memory", "out_of_memory", "oom",
+    "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "using ", "out-of-memory", "out of memory", "out_of_memory", "oom",
     "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
     "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
     "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",
@@ -135,7 +136,7 @@ const OVER_WORDS: &[&str] = &[
 /// Words of a use that is far below a request.
 #[rustfmt::skip]
 const UNDER_WORDS: &[&str] = &[
-    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little",
+    "wasting", "wasted", "less than", "below", "under-us", "underus", "too little", "low cpu", "low effic", "inefficien",
 ];
 
 /// Returns what the words of a limit are about.
@@ -147,14 +148,15 @@ pub(super) fn limited_thing(scan: &Scan<'_>) -> Option<Thing> {
         let is_other = match thing {
             Thing::Memory => scan.has("cannot allocate"),
             Thing::Disk => scan.has_any(&["disk quota", "no space left"]),
-            Thing::Cpus => scan.has("not available"),
+            Thing::Cpus => scan.has_any(&["not available", "quota"]),
             _ => false,
         };
         is_compared && !is_other && scan.has_word(words)
     });
     let has_time = scan.has_word(&["hour", "minute", "day"]) || read_times(scan) != (None, None);
     let ran_long = scan.has_word(&["ran ", "run ", "running "])
-        && (scan.has_any(&["too long", "longer"]) || scan.has("more than") && has_time)
+        && (scan.has_any(&["too long", "longer"])
+            || scan.has_any(&["more than", "limit"]) && has_time)
         || scan.has("to complete in") && has_time;
     found
         .map(|(thing, _)| *thing)
@@ -243,13 +245,80 @@ pub(super) fn read_expansion(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     Some(facts.on(Side::ExecutionPoint).named(name))
 }
 
+/// What a policy is about, by the first of the few words of its reason.
+#[rustfmt::skip]
+const SHORT_WORDS: &[(Thing, &[&str])] = &[
+    (Thing::Memory, &["m", "mem", "memory", "rss", "pss", "ram", "vmem", "oom"]),
+    (Thing::Disk, &["d", "disk", "scratch"]),
+    (Thing::Time, &["t", "rt", "wt", "time", "wall", "walltime", "wallclock", "wallclocktime", "runtime", "clock"]),
+    (Thing::Cpus, &["c", "cpu", "cpus", "cores", "threads"]),
+    (Thing::Starts, &["starts", "restarts", "runs", "retries", "evictions"]),
+];
+
+/// Reads a reason of one word for what was used, and its amount, such as `t 1:30:12`.
+pub(super) fn read_short(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let text = input.scan.lower();
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    let (word, amount) = text.split_at(end.unwrap_or(text.len()));
+    let is_amount = amount.split_whitespace().count() <= 2
+        && (amount.trim_matches(['.', '!', ' ']).is_empty() || amount.contains(char::is_numeric));
+    let found = SHORT_WORDS.iter().find(|(_, words)| words.contains(&word));
+    let thing = found.filter(|_| is_policy(input) && is_amount)?.0;
+
+    // A number that stands alone is the use; one of a time counts seconds.
+    let is_bare = amount.trim().bytes().all(|byte| byte.is_ascii_digit());
+    let unit = if is_bare && thing == Thing::Time {
+        " s"
+    } else {
+        ""
+    };
+    let said = format!("used {amount}{unit}");
+    let said = Scan::new(&said);
+    let (limit, used) = match thing {
+        Thing::Memory | Thing::Disk => read_sizes(&said),
+        Thing::Time => read_times(&said),
+        _ => (None, None),
+    };
+    Some(ReasonFacts {
+        limit,
+        used,
+        ..ReasonFacts::of(thing, Operation::Use, Outcome::Exceeded)
+    })
+}
+
 /// Words with which a site asks for another request.
 #[rustfmt::skip]
 const DEMANDS: &[&str] = &[
     "please set", "please use", "please specify", "please request", "please add", "must specify", "must set",
     "must request", "must use", "must be set", "must have", "is required", "are required", "no valid",
-    "not specified", "not set",
+    "not specified", "not set", "please increase", "please raise", "please reduce", "please lower", "please correct",
+    "please fix", "please change", "please adapt", "please adjust", "please choose", "please resubmit",
 ];
+
+/// Words of a setting of the job that is not accepted.
+#[rustfmt::skip]
+const SETTING_FAULTS: &[&str] = &[
+    "invalid", "not valid", "unknown user", "unknown group", "unknown account", "unknown project", "unknown queue",
+    "not registered", "is missing", "misconfigured", "wrong ", "incorrect", "not a member", "does not exist",
+];
+
+/// Reads a fault of the job, for which a person or a program of one holds it.
+pub(super) fn read_fault_of_job(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let text = input.scan.text.split("(by user ").next()?;
+    let own = Scan::new(text);
+    if own.has_any(PEOPLE_WORDS) {
+        return None;
+    }
+    if own.has_any(DEMANDS) || own.has_any(SETTING_FAULTS) {
+        return Some(ReasonFacts::of(
+            Thing::Request,
+            Operation::Submit,
+            Outcome::Invalid,
+        ));
+    }
+    // A use that is compared with a limit is no matter of taste.
+    read_limit(input).filter(|facts| facts.limit.is_some() && facts.used.is_some())
+}
 
 /// Reads that a site takes no job without another setting or request.
 pub(super) fn read_demand(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
@@ -325,6 +394,8 @@ const PASSWORD_WORDS: &[&str] = &[
     "user_priv",
     "condor_store_cred",
     "valid credential for user",
+    "missing credential for user",
+    "logonuser",
     "password is securely stored",
 ];
 
@@ -336,7 +407,8 @@ pub(super) fn read_password(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     }
     let account = scan
         .name_after("user_priv as ")
-        .or_else(|| scan.name_after("for user "));
+        .or_else(|| scan.name_after("for user "))
+        .or_else(|| scan.name_after("for user: "));
     let facts = ReasonFacts::of(Thing::Account, Operation::Authenticate, Outcome::Absent);
     Some(facts.named(account))
 }

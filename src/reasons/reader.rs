@@ -2,13 +2,15 @@
 //! part answers.
 
 use super::codes::{kind_of_code, may_have_errno};
+use super::containers::read_container;
 use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::heads::{innermost, read_head};
 use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
 use super::policies::{
-    read_account, read_demand, read_device, read_expansion, read_expression, read_limit,
-    read_password, read_people, read_program_end, read_promise, read_request, read_standstill,
+    read_account, read_demand, read_device, read_expansion, read_expression, read_fault_of_job,
+    read_limit, read_password, read_people, read_program_end, read_promise, read_request,
+    read_short, read_standstill,
 };
 use super::remote::read_remote_system;
 use super::scan::{
@@ -33,6 +35,7 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_password,
     read_credential,
     read_schedule,
+    read_setting,
     read_remote_system,
     read_expansion,
     read_request,
@@ -41,10 +44,12 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_account,
     read_standstill,
     read_demand,
+    read_short,
     read_limit,
     read_people,
     read_program_end,
     read_own_software,
+    read_unsaid_hold,
 ];
 
 /// Reads the reason of a hold. `codes` are its code and subcode, if they are known: the text says more.
@@ -143,8 +148,12 @@ fn read_purpose(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         }
         _ => return None,
     };
+    let fault = || read_fault_of_job(input).filter(|_| input.code != Some(15));
+    let facts = (thing == Thing::Decision).then(fault).flatten();
+    let intended = || ReasonFacts::of(thing, Operation::Hold, Outcome::Intended);
     Some(
-        ReasonFacts::of(thing, Operation::Hold, Outcome::Intended)
+        facts
+            .unwrap_or_else(intended)
             .said_by(Speaker::Person)
             .named(by_user),
     )
@@ -297,106 +306,42 @@ fn read_directory(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     )
 }
 
-/// Words of faults of the software that runs containers, and not of an image.
-#[rustfmt::skip]
-const CONTAINER_SOFTWARE: &[&str] = &[
-    "docker daemon", "cpus are not available", "container name", "mount config", "bind source", "shim task",
-    "cgroup", "unable to launch container", "cannot start container", "no space left",
-    "failed to create scratch", "oci runtime", "device information", "nvidia", "custom device", "device driver",
-    "user namespace", "while mounting", "failed to mount", "setuid",
+/// Words of a checkpoint that failed.
+const CHECKPOINT_WORDS: &[&str] = &[
+    "checkpoint signal",
+    "exit as promised",
+    "failed to checkpoint",
+    "checkpoint failed",
+    "upload checkpoint",
+    "upload the checkpoint",
+    "upload its checkpoint",
 ];
-
-/// Words of faults of containers.
-#[rustfmt::skip]
-const CONTAINERS: &[&str] = &[
-    "pull image", "oci runtime", "response from daemon", "running docker job", "singularity test",
-    "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
-    "invalid reference format", "docker daemon", "executable file not found in",
-];
-
-/// Words of credentials by which images are pulled.
-const IMAGE_CREDENTIALS: &[&str] = &["docker_pat", "docker cred", "docker pat"];
-
-/// Reads that a container could not be started.
-fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
-    let scan = &input.scan;
-    if scan.has_any(IMAGE_CREDENTIALS) {
-        return Some(
-            ReasonFacts::of(Thing::Credential, Operation::Pull, Outcome::Absent)
-                .on(Side::AccessPoint),
-        );
-    }
-    if !scan.has_any(CONTAINERS) {
-        return None;
-    }
-
-    let pulled = scan.after("pull image ").and_then(leading_word);
-    // Words in the name of an image mean nothing.
-    let said = pulled.map(|image| scan.text.replace(image, "_"));
-    let words = without_paths(said.as_deref().unwrap_or(scan.text));
-    let words = Scan::new(&words);
-    let (mut outcome, number) = read_outcome(&words);
-    let program = scan.name_after("exec: ").filter(|_| {
-        matches!(
-            outcome,
-            Outcome::Absent | Outcome::Denied | Outcome::WrongFormat
-        )
-    });
-    if scan.has("invalid image name") {
-        outcome = Outcome::Invalid;
-    }
-    let lacks_program = scan.has("executable file not found in");
-    let (thing, operation) = match (program, pulled) {
-        (Some(_), _) => (Thing::Program, Operation::Start),
-        _ if lacks_program => (Thing::Program, Operation::Start),
-        _ if outcome == Outcome::Invalid && scan.has("image name") => {
-            (Thing::Image, Operation::Start)
-        }
-        _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
-        (_, Some(_)) => (Thing::Image, Operation::Pull),
-        _ if outcome.passes() && words.has("docker") => {
-            (Thing::ContainerSoftware, Operation::Start)
-        }
-        _ => (Thing::Image, Operation::Start),
-    };
-    if scan.has("requested cpus") {
-        outcome = Outcome::Busy;
-    }
-    let image = || {
-        scan.after("image name: ")
-            .or_else(|| scan.after("image "))
-            .and_then(leading_word)
-            .or_else(|| scan.name_after("open image "))
-    };
-    let name = program
-        .or(pulled)
-        .or_else(|| image().filter(|_| thing == Thing::Image));
-    Some(
-        ReasonFacts::of(thing, operation, outcome)
-            .on(Side::ExecutionPoint)
-            .numbered(number)
-            .named(name),
-    )
-}
 
 /// Reads that a script of the site or of the job, or a checkpoint failed.
 fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let thing = if scan.has("hook_") {
         Thing::Hook
-    } else if scan.has_any(&["pre script failed", "post script failed"]) {
+    } else if scan.has_any(&["pre script", "post script", "precmd", "postcmd"]) {
         Thing::Script
-    } else if scan.has_any(&["checkpoint signal", "upload checkpoint"]) {
+    } else if scan.has_any(CHECKPOINT_WORDS) {
         Thing::Checkpoint
     } else {
         return None;
     };
-    let (_, number) = read_outcome(scan);
+    let (outcome, number) = read_outcome(scan);
     let is_hook = thing == Thing::Hook;
-    let operation = if scan.has("upload checkpoint") {
+    let is_of_program = matches!(outcome, Outcome::Unknown | Outcome::Failed | Outcome::Died);
+    let is_stored = thing == Thing::Checkpoint && (scan.has("upload") || !is_of_program);
+    let operation = if is_stored {
         Operation::Send
     } else {
         Operation::Execute
+    };
+    let outcome = if is_stored && !is_of_program {
+        outcome
+    } else {
+        Outcome::Failed
     };
     let side = if scan.has("hook_shadow") {
         Side::AccessPoint
@@ -409,7 +354,7 @@ fn read_hook(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         input.speaker()
     };
     Some(
-        ReasonFacts::of(thing, operation, Outcome::Failed)
+        ReasonFacts::of(thing, operation, outcome)
             .said_by(speaker)
             .on(side)
             .numbered(number)
@@ -446,19 +391,35 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     // The service that asks for it, or the user who has it.
     let word_after = |words: &str| scan.after(words).and_then(leading_word);
     let host = || word_after("schedd ").or_else(|| word_after("user: "));
+    let is_service = input.code == Some(37) || scan.has("failed to authenticate http");
+    let side = if is_service {
+        Side::Server
+    } else {
+        Side::Unknown
+    };
     Some(
         ReasonFacts::of(Thing::Credential, Operation::Authenticate, outcome)
+            .on(side)
             .numbered(number)
             .named(first_url(scan.text).or_else(host)),
     )
 }
+
+/// Words of an account that the access point does not know, or may not use.
+const SWITCH_WORDS: &[&str] = &[
+    "unable to switch to user",
+    "cannot switch to user",
+    "init_user_ids",
+    "getpwnam",
+    "no such user",
+];
 
 /// Reads that a job cannot start at the times that it asks for, or for its account.
 fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let (thing, outcome) = if scan.has_any(&["deferred execution time", "cron schedule"]) {
         (Thing::Schedule, Outcome::Invalid)
-    } else if scan.has_any(&["unable to switch to user"]) {
+    } else if scan.has_any(SWITCH_WORDS) {
         (Thing::Account, Outcome::Denied)
     } else if scan.has("primary") && scan.has("group") {
         (Thing::Account, Outcome::Invalid)
@@ -470,6 +431,60 @@ fn read_schedule(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         message: scan.text.to_owned(),
         ..ReasonFacts::of(thing, Operation::Unknown, outcome).named(user)
     })
+}
+
+/// Words after the name of an attribute that the job does not have.
+const LACKS_WORDS: &[&str] = &[
+    " cannot be found in job classad",
+    " not found in job ad",
+    " not found in the job ad",
+    " is missing from the job ad",
+    " not defined",
+];
+
+/// Returns true if `name` is that of an attribute of a job, which begins with a capital letter, and not of a part
+/// of HTCondor.
+fn is_attribute(name: &&str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(is_part)
+        && !name.ends_with("GAHP")
+}
+
+/// Reads that the job lacks a setting that the software around it needs.
+fn read_setting(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let scan = &input.scan;
+    let is_of_machine = scan.has_any(&[
+        "vmgahp_err_jobclassad",
+        "err_no_jobclassad",
+        "supported_vm_type",
+    ]);
+    let before = |words: &&str| {
+        let at = scan.lower().find(words)?;
+        scan.text[..at].split_whitespace().next_back()
+    };
+    let attribute = LACKS_WORDS.iter().find_map(before);
+    let attribute = attribute.or_else(|| scan.after("missing attribute ").and_then(leading_word));
+    let list = || scan.after("failed to read job ").and_then(leading_word);
+    let name = attribute.filter(is_attribute).or_else(list);
+    let facts = ReasonFacts::of(Thing::Request, Operation::Submit, Outcome::Absent);
+    (name.is_some() || is_of_machine).then(|| facts.named(name))
+}
+
+/// Words of a hold by the machine.
+const HELD_THERE_WORDS: &[&str] = &[
+    "on hold by remote host",
+    "held by remote host",
+    "held by the remote host",
+    "on hold by the starter",
+    "held by the starter",
+];
+
+/// Reads that the machine held the job, without a word on why.
+fn read_unsaid_hold(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let facts = ReasonFacts::of(Thing::Unknown, Operation::Hold, Outcome::Unknown);
+    let is_held_there = input.scan.has_any(HELD_THERE_WORDS);
+    is_held_there.then(|| facts.on(Side::ExecutionPoint))
 }
 
 /// Reads faults of HTCondor's own software.
@@ -485,11 +500,19 @@ fn read_own_software(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "procd",
         "snapshot for vm",
         "dprintf hit fatal",
+        "vmgahp",
+        "allocating memory",
+        "attempting to clear request",
+        "failed to initialize filetransfer",
+        "starter failed to initialize",
     ]);
-    if !is_own {
+    let is_standard_universe = scan.has_any(&["standard universe", "condor_compile"]);
+    if !is_own && !is_standard_universe {
         return None;
     }
-    let outcome = if scan.has("installed") {
+    let outcome = if is_standard_universe {
+        Outcome::WrongFormat
+    } else if scan.has("installed") {
         Outcome::Absent
     } else {
         Outcome::Failed

@@ -96,7 +96,10 @@ fn read_file(transfer: &Transfer, details: &Scan<'_>) -> Option<ReasonFacts> {
     }
     let (words, operation) = FILE_WORDS.iter().find(|(words, _)| details.has(words))?;
     let name = details.name_after(words)?;
-    let (outcome, number) = outcome_after(details, name);
+    let (mut outcome, number) = outcome_after(details, name);
+    if *operation == Operation::Read && outcome == Outcome::Absent && is_taken_as_one(name) {
+        outcome = Outcome::Invalid;
+    }
     let thing = if is_proxy(name) {
         Thing::Credential
     } else if is_in_sandbox(name) || transfer.side == Side::ExecutionPoint {
@@ -145,6 +148,21 @@ pub(super) fn read_size_limit(scan: &Scan<'_>) -> ReasonFacts {
     }
 }
 
+/// Returns true if `name` seems to be several names parted by blanks, or to have signs that a shell replaces:
+/// HTCondor takes it for the name of one file.
+fn is_taken_as_one(name: &str) -> bool {
+    let has_ending = |word: &str| {
+        let file = word.rsplit(['/', '\\']).next().unwrap_or_default();
+        let ending = file.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+        ending.is_some_and(|(_, ending)| ending.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    let is_list = name
+        .trim()
+        .split_once(' ')
+        .is_some_and(|(first, _)| has_ending(first));
+    is_list || name.contains(['*', '$', '"', ';']) || name.contains("/~")
+}
+
 fn is_proxy(name: &str) -> bool {
     name.rsplit('/')
         .next()
@@ -160,7 +178,7 @@ fn is_image(name: &str) -> bool {
 /// Words of faults of a credential, in the message of a plug-in.
 #[rustfmt::skip]
 const CREDENTIAL_WORDS: &[&str] = &[
-    "token", "credential", "_condor_creds", "signing url", "access key", "proxy certificate",
+    "token", "credential", "_condor_creds", "signing url", "access key", "signaturedoesnotmatch", "proxy certificate",
 ];
 
 /// Words of a plug-in that ended without doing its work.
