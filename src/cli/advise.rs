@@ -61,10 +61,18 @@ pub struct AdviseArgs {
     /// put back again. Asks the queue for your own jobs, or uses the idle and running jobs in --queue
     #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
     pub idle: bool,
-    /// Print all causes with all commands, not only those that fit on a screen per hundred held
-    /// jobs
+    /// Print all things that jobs are held for, with all causes and commands, and not only the things
+    /// that fit on one screen
     #[arg(long = "all", group = "view")]
     pub shows_all: bool,
+    /// Only the jobs of this number on the page that the same call printed last, with causes, ids and
+    /// commands. Jobs that the page did not show are left out, and an expired page is refused
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "check", "dag", "idle", "watch"])]
+    pub thing: Option<usize>,
+    /// Print only the commands for the jobs of --thing, as lines for `sh`. Those that wait for a
+    /// repair, or for a fault to pass, are comments
+    #[arg(long = "commands", group = "view", requires = "thing")]
+    pub prints_commands: bool,
     /// Print one line per job, not per cause
     #[arg(long = "jobs", group = "view")]
     pub lists_jobs: bool,

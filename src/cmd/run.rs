@@ -16,12 +16,15 @@ use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
 use super::report_page::write_page;
 use super::text::advice::{AdviceDocument, AdviceView, shell_word};
+use super::page_numbers::keep_numbers;
+use super::text::advice_page::AdvicePage;
 use super::text::changes::RunChanges;
 use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{
     AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise, apply_reason_rules,
+    name_probes_of_things,
 };
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
@@ -203,6 +206,7 @@ fn conclude_without_model(
     }
 
     logs::add_words(config, &mut advice)?;
+    name_probes_of_things(&mut advice);
     output::note(&format!("note: no model was trained: {}", few.why));
     output::print(&format!(
         "Events\n{}\n{}\neverything is in {}\n",
@@ -295,7 +299,11 @@ fn print_advice(
         call: repeat_command(config),
         ..advice_view(basis, advice, earlier.as_ref())
     };
-    output::print_page(&text::advice_page::page(&view))
+    let page = AdvicePage::new(&view);
+    output::print_page(&page.lines(0))?;
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    keep_numbers(&config.out, &page, &view, now_ms);
+    Ok(())
 }
 
 fn rehearsal_document(body: &RehearsalTally) -> JsonDocument<&RehearsalTally> {
@@ -313,6 +321,7 @@ fn write_run_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) ->
         advice: advice.to_vec(),
     };
     logs::add_words(config, &mut held.advice)?;
+    name_probes_of_things(&mut held.advice);
     let inputs = ReportInputs::read(&config.out, false)?;
     write_page(&inputs, Some(&held), &config.out.join(REPORT_FILE))?;
     Ok(held)
@@ -342,6 +351,8 @@ fn advice_view<'a>(
         shows_ages: false,
         call: None,
         shows_all: false,
+        opened: None,
+        terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: None,
         earlier,
         ended: &[],

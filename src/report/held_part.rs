@@ -232,7 +232,7 @@ fn cause_note(group: &CauseGroup<'_>, is_named: bool) -> Option<String> {
     }
     let state = group.state?;
     let words = state_words(state, &output::utc_time(state.last_failure_ms));
-    Some(match &group.thing {
+    Some(match &group.state_of {
         Some(thing) if is_named => format!("{}: {words}", words::shown(thing)),
         _ => words,
     })

@@ -1,0 +1,161 @@
+//! Groups causes by the thing that failed: a server, a mount, a full disk, a policy, or requests that are too small.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::cause_groups::CauseGroup;
+use super::common_place::CommonPlace;
+use super::failed_thing::FailedThing;
+use super::held_ids::HeldId;
+use super::job_advice::JobAdvice;
+use super::job_command::JobId;
+use poolcast_holds::answers::ThingState;
+use poolcast_holds::decision::HoldAction;
+
+/// An owner of held jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct JobOwner<'a> {
+    /// Its name.
+    pub owner: &'a str,
+    /// Number of its jobs.
+    pub jobs: usize,
+}
+
+/// The jobs of a thing that get one action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ThingAnswer {
+    /// The action.
+    pub action: HoldAction,
+    /// Number of jobs.
+    pub jobs: usize,
+    /// The jobs whose release settles the answer for the others; empty for other actions, and while the outcome of
+    /// a released job is awaited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tries: Vec<JobId>,
+}
+
+/// A thing that jobs are held for.
+#[derive(Debug, Clone, Serialize)]
+pub struct HeldThing<'a> {
+    /// Its name.
+    pub thing: String,
+    /// What failed.
+    #[serde(flatten)]
+    pub failed: FailedThing,
+    /// Number of jobs.
+    pub jobs: usize,
+    /// Number of jobs that its commands move: now, or once what failed is fixed.
+    pub movable: usize,
+    /// Known owners, the owner of the most jobs first.
+    pub owners: Vec<JobOwner<'a>>,
+    /// Clusters that the jobs belong to.
+    pub clusters: usize,
+    /// Median duration of the holds, ms.
+    pub held_for_ms: i64,
+    /// Start of the earliest hold, epoch ms.
+    pub held_since_ms: i64,
+    /// State of the thing for the latest hold with a known state.
+    pub state: Option<&'a ThingState>,
+    /// The answers, the one about the most jobs first.
+    pub answers: Vec<ThingAnswer>,
+    /// Machine or site where most of the jobs failed.
+    #[serde(skip)]
+    pub place: Option<CommonPlace>,
+    /// Names of its causes, the most urgent first.
+    pub causes: Vec<String>,
+    /// The advice on its jobs.
+    #[serde(skip)]
+    pub members: Vec<&'a JobAdvice>,
+}
+
+/// Groups `causes` by thing. The things whose commands move the most jobs come first.
+pub fn held_things<'a>(causes: &[CauseGroup<'a>]) -> Vec<HeldThing<'a>> {
+    let mut by_thing: BTreeMap<&FailedThing, Vec<&CauseGroup<'a>>> = BTreeMap::new();
+    for cause in causes {
+        by_thing.entry(&cause.failed).or_default().push(cause);
+    }
+    let mut things: Vec<HeldThing<'a>> = (by_thing.into_iter())
+        .map(|(failed, causes)| thing_of(failed, &causes))
+        .collect();
+    things.sort_by_key(|thing| Reverse((thing.movable, thing.jobs)));
+    things
+}
+
+fn thing_of<'a>(failed: &FailedThing, causes: &[&CauseGroup<'a>]) -> HeldThing<'a> {
+    let members: Vec<&'a JobAdvice> = causes
+        .iter()
+        .flat_map(|cause| cause.members.iter().copied())
+        .collect();
+    let states = causes.iter().filter_map(|cause| cause.state);
+    let clusters: BTreeSet<(&str, i32)> = (members.iter())
+        .map(|one| (one.ap.as_str(), one.cluster))
+        .collect();
+    let named: Vec<HeldId> = members.iter().map(|one| one.held_id()).collect();
+    HeldThing {
+        thing: failed.to_string(),
+        failed: failed.clone(),
+        jobs: members.len(),
+        movable: members.iter().filter(|one| is_movable(one)).count(),
+        owners: owners_by_jobs(&members),
+        clusters: clusters.len(),
+        held_for_ms: median(members.iter().map(|one| one.held_for_ms)),
+        held_since_ms: (members.iter())
+            .map(|one| one.held_since_ms)
+            .min()
+            .unwrap_or(0),
+        state: states.max_by_key(|state| state.last_failure_ms),
+        answers: answers_of(&members),
+        place: CommonPlace::find(&members, &named),
+        causes: causes.iter().map(|cause| cause.cause.clone()).collect(),
+        members,
+    }
+}
+
+/// Returns true if a command moves the job: now, as soon as a probe has succeeded, or once what failed is fixed.
+fn is_movable(advice: &JobAdvice) -> bool {
+    match advice.action {
+        HoldAction::Release | HoldAction::Remove => advice.command.is_some(),
+        HoldAction::Probe => !advice.settled_by.is_empty(),
+        HoldAction::Fix => advice.then.is_some(),
+        HoldAction::Later | HoldAction::Leave | HoldAction::None => false,
+    }
+}
+
+/// Returns the known owners of `members`, the owner of the most jobs first.
+pub(super) fn owners_by_jobs<'a>(members: &[&'a JobAdvice]) -> Vec<JobOwner<'a>> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for owner in members.iter().filter_map(|one| one.owner.as_deref()) {
+        *counts.entry(owner).or_default() += 1;
+    }
+    let mut owners: Vec<JobOwner<'a>> = (counts.into_iter())
+        .map(|(owner, jobs)| JobOwner { owner, jobs })
+        .collect();
+    owners.sort_by_key(|owner| Reverse(owner.jobs));
+    owners
+}
+
+fn answers_of(members: &[&JobAdvice]) -> Vec<ThingAnswer> {
+    let mut answers: Vec<ThingAnswer> = Vec::new();
+    for action in HoldAction::COUNTED {
+        let alike = || members.iter().filter(|one| one.action == action);
+        let tries: BTreeSet<JobId> = alike()
+            .flat_map(|one| one.settled_by.iter().copied())
+            .collect();
+        answers.push(ThingAnswer {
+            action,
+            jobs: alike().count(),
+            tries: tries.into_iter().collect(),
+        });
+    }
+    answers.retain(|answer| answer.jobs > 0);
+    answers.sort_by_key(|answer| Reverse(answer.jobs));
+    answers
+}
+
+fn median(values: impl Iterator<Item = i64>) -> i64 {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}

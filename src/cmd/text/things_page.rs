@@ -1,0 +1,443 @@
+//! The first screen about many held jobs: a row for each thing that they are held for, in as many rows as a terminal
+//! has, however many jobs are held.
+
+use std::collections::BTreeSet;
+
+use super::advice::{AdviceView, action_count, minute};
+use poolcast_advice::{HeldThing, ThingAnswer, fitting_cause};
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_holds::decision::HoldAction;
+
+/// Maximum number of things on the first screen.
+const MAX_THINGS: usize = 10;
+
+/// Rows of a terminal that leave room for the table, whatever its size.
+const MIN_ROWS: usize = 24;
+
+/// Maximum lines of one thing.
+const MAX_LINES_PER_THING: usize = 3;
+
+/// One minute, one hour and one day, in ms.
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Holds are measured in hours up to so many.
+const MAX_HOURS: i64 = 99;
+
+const NUMBER_WIDTH: usize = 2;
+const JOBS_WIDTH: usize = 6;
+const SUM_WIDTH: usize = 4;
+const DO_WIDTH: usize = 14;
+const WHO_WIDTH: usize = 14;
+const HELD_WIDTH: usize = 6;
+const BLANKS: usize = 7;
+
+/// The page with a row for each of `things`. If it does not show all, it leaves `below` rows of the terminal for
+/// what follows.
+pub(super) fn things_page(
+    view: &AdviceView<'_>,
+    things: &[HeldThing<'_>],
+    below: usize,
+) -> Vec<PageLine> {
+    let mut lines = head(view);
+    let foot = foot(view, things);
+    lines.push(PageLine::plain(""));
+    let layout = TableLayout::from_width(view.width);
+    lines.push(PageLine::of(LineColour::Dim, layout.names()));
+
+    let rows = thing_rows(view, things);
+    let table = Table {
+        layout,
+        rows: &rows,
+    };
+    if view.shows_all {
+        lines.extend(rows.iter().flat_map(|row| table.full(row)));
+        return lines;
+    }
+    let shown = things.len().min(MAX_THINGS);
+    let Some(terminal_rows) = view.terminal_rows else {
+        lines.extend(rows[..shown].iter().flat_map(|row| table.full(row)));
+        lines.extend(hidden_line(view, &things[shown..]));
+        lines.extend(foot);
+        return lines;
+    };
+    // The last row is for the prompt of the shell, and one for what is not shown.
+    let used = rows_of(view, &lines) + rows_of(view, &foot) + below + 2;
+    let room = terminal_rows.max(MIN_ROWS).saturating_sub(used).max(1);
+    let shown = shown.min(room);
+    lines.extend(table.fitting(shown, room));
+    lines.extend(hidden_line(view, &things[shown..]));
+    lines.extend(foot);
+    lines
+}
+
+/// The number of rows of `lines` at the width of the page.
+pub(in crate::cmd) fn rows_of(view: &AdviceView<'_>, lines: &[PageLine]) -> usize {
+    let rows_of = |line: &PageLine| output::columns_of(&line.text).div_ceil(view.width).max(1);
+    lines.iter().map(rows_of).sum()
+}
+
+/// The access points, the held jobs and the log; the counts of answers and how long they are good; and the notes.
+fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
+    let mut lines = Vec::new();
+    for ended in view.ended {
+        lines.extend(view.wrapped(LineColour::Plain, &ended.words()));
+    }
+    lines.extend(view.wrapped(LineColour::Plain, &held_words(view)));
+    lines.extend(view.wrapped(LineColour::Plain, &answers_words(view)));
+    lines.extend(view.caveat_lines());
+    lines
+}
+
+fn held_words(view: &AdviceView<'_>) -> String {
+    let owners: BTreeSet<&str> = view
+        .chosen
+        .iter()
+        .filter_map(|one| one.owner.as_deref())
+        .collect();
+    let mut words = view.held_words();
+    if !owners.is_empty() {
+        words.push_str(&format!(" of {}", output::counted(owners.len(), "owner")));
+    }
+    match &view.basis.access_points[..] {
+        [] => {}
+        [only] => words.push_str(&format!(" at {}", first_label(only))),
+        several => words.push_str(&format!(
+            " at {}",
+            output::counted(several.len(), "access point")
+        )),
+    }
+    let Some(end_ms) = view.basis.log_end_ms else {
+        return words;
+    };
+    let name = view.basis.source_name();
+    let age = view.now_ms.filter(|_| view.shows_ages).map(|now_ms| {
+        let age = age_words(now_ms - end_ms);
+        format!("{} UTC, {age} ago", day_and_minute(end_ms))
+    });
+    let end = age.unwrap_or_else(|| format!("{} UTC", minute(end_ms)));
+    format!("{words}; {name} until {end}")
+}
+
+/// The first part of a host name; all of an address.
+fn first_label(host: &str) -> &str {
+    let label = host.split('.').next().unwrap_or(host);
+    let is_name = label.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_name { label } else { host }
+}
+
+/// A time in UTC without its year.
+fn day_and_minute(ms: i64) -> String {
+    minute(ms).get("2026-".len()..).unwrap_or("-").to_owned()
+}
+
+fn answers_words(view: &AdviceView<'_>) -> String {
+    let mut counts = Vec::new();
+    for action in HoldAction::COUNTED {
+        let jobs = action_count(&view.chosen, action);
+        if jobs > 0 {
+            let jobs = output::with_commas(jobs as u64);
+            counts.push(format!("{} {jobs}", action_name(action)));
+        }
+    }
+    let expiry = match view.expiry() {
+        Some((_, true)) => "; expired: `--queue now` is as of now".to_owned(),
+        Some((until_ms, false)) => format!("; good until {} UTC", day_and_minute(until_ms)),
+        None => String::new(),
+    };
+    counts.join(", ") + &expiry
+}
+
+/// What such answers were worth, and the calls that open a thing.
+fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
+    let mut lines = vec![PageLine::plain("")];
+    let records = records_words(view);
+    lines.extend(records.map(|words| PageLine::of(LineColour::Dim, words)));
+    if !view.loops.is_empty() {
+        let jobs = view.loops.iter().map(|one| one.jobs.len()).sum();
+        let jobs = output::counted(jobs, "job");
+        let words = format!("{jobs} started and put back again: {}", option_call(view, "--all"));
+        lines.push(PageLine::of(LineColour::Dim, words));
+    }
+    if let Some(call) = view.call.as_ref().filter(|_| !things.is_empty()) {
+        let open = format!("{call} --thing 1");
+        let print = format!("{open} --commands");
+        let columns = output::columns_of(&print);
+        for (call, words) in [
+            (open, "why, causes and ids"),
+            (print, "prints them, to look at and to paste"),
+        ] {
+            let call = output::left_aligned(&call, columns);
+            lines.push(PageLine::plain(format!("{call}  {words}")));
+        }
+    }
+    lines
+}
+
+/// Says how often such answers were right in the rehearsal; `None` if there was none.
+fn records_words(view: &AdviceView<'_>) -> Option<String> {
+    let rehearsed = view.basis.rehearsed?;
+    let mut records = Vec::new();
+    for action in HoldAction::COUNTED {
+        let share = rehearsed.by_action.of(action).and_then(|right| right.share());
+        let Some(share) = share.filter(|_| action_count(&view.chosen, action) > 0) else {
+            continue;
+        };
+        let right = if records.is_empty() { " right" } else { "" };
+        let name = action_name(action);
+        records.push(format!("{name} {:.0} %{right}", (100.0 * share).floor()));
+    }
+    let listed = records.join(", ");
+    (!records.is_empty()).then(|| format!("such answers, rehearsed on this log: {listed}"))
+}
+
+/// The note on things that the page does not show.
+fn hidden_line(view: &AdviceView<'_>, hidden: &[HeldThing<'_>]) -> Option<PageLine> {
+    if hidden.is_empty() {
+        return None;
+    }
+    let jobs = hidden.iter().map(|thing| thing.jobs).sum();
+    let words = format!(
+        "    {} in {}: {}",
+        output::counted(jobs, "more job"),
+        output::counted(hidden.len(), "thing"),
+        option_call(view, "--all")
+    );
+    Some(PageLine::of(LineColour::Dim, words))
+}
+
+/// The call that gives the same advice with `option`, or else the option alone.
+fn option_call(view: &AdviceView<'_>, option: &str) -> String {
+    match &view.call {
+        Some(call) => format!("{call} {option}"),
+        None => option.to_owned(),
+    }
+}
+
+/// The widths of the columns, in characters.
+struct TableLayout {
+    what: usize,
+}
+
+impl TableLayout {
+    fn from_width(width: usize) -> TableLayout {
+        let others = NUMBER_WIDTH
+            + JOBS_WIDTH
+            + SUM_WIDTH
+            + DO_WIDTH
+            + WHO_WIDTH
+            + HELD_WIDTH
+            + BLANKS;
+        TableLayout {
+            what: width.saturating_sub(others).max(10),
+        }
+    }
+
+    fn names(&self) -> String {
+        self.line(["#", "jobs", "sum", "do", "what", "who", "held"])
+    }
+
+    fn line(&self, cells: [&str; 7]) -> String {
+        let [number, jobs, sum, act, what, who, held] = cells;
+        let what = output::left_aligned(what, self.what);
+        let who = output::left_aligned(who, WHO_WIDTH);
+        format!(
+            "{number:>NUMBER_WIDTH$} {jobs:>JOBS_WIDTH$} {sum:>SUM_WIDTH$}  {act:<DO_WIDTH$} {what} {who} {held:>HELD_WIDTH$}"
+        )
+        .trim_end()
+        .to_owned()
+    }
+}
+
+/// The content of the row of a thing.
+struct ThingRow {
+    number: usize,
+    jobs: String,
+    /// Share of the held jobs, with those of the rows above.
+    sum: String,
+    answers: Vec<String>,
+    /// Jobs with the first answer.
+    first_jobs: usize,
+    all_jobs: usize,
+    what: String,
+    notes: Vec<String>,
+    who: String,
+    held: String,
+}
+
+fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> {
+    let all: usize = things.iter().map(|thing| thing.jobs).sum();
+    let mut sum = 0;
+    let mut rows = Vec::new();
+    for (thing, number) in things.iter().zip(1..) {
+        sum += thing.jobs;
+        rows.push(ThingRow {
+            number,
+            jobs: output::with_commas(thing.jobs as u64),
+            sum: format!("{}%", 100 * sum / all.max(1)),
+            answers: answer_cells(thing),
+            first_jobs: thing.answers.first().map_or(0, |answer| answer.jobs),
+            all_jobs: thing.jobs,
+            what: thing.thing.clone(),
+            notes: thing_notes(view, thing),
+            who: who(thing),
+            held: age_words(thing.held_for_ms),
+        });
+    }
+    rows
+}
+
+/// The answers about a thing, each in a cell.
+fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
+    let is_only = thing.answers.len() == 1;
+    let cell = |answer: &ThingAnswer| {
+        let jobs = output::with_commas(answer.jobs as u64);
+        match answer.action {
+            HoldAction::Probe if answer.tries.is_empty() => format!("TRIED {jobs}"),
+            HoldAction::Probe => format!("TRY {} of {jobs}", answer.tries.len()),
+            action if is_only => action_name(action).to_owned(),
+            action => format!("{} {jobs}", action_name(action)),
+        }
+    };
+    thing.answers.iter().map(cell).collect()
+}
+
+/// The last failure and the successes since, and the place of most failures; or else the reason why no command helps.
+pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<String> {
+    let ago = if view.shows_ages { " ago" } else { "" };
+    let state = thing.state.map(|state| {
+        let time = view.short_time(state.last_failure_ms);
+        match state.successes_since {
+            0 => format!("last failure {time}{ago}"),
+            1 => format!("1 success since {time}{ago}"),
+            count => format!("{count} successes since {time}{ago}"),
+        }
+    });
+    let place = thing.place.as_ref().map(|place| place.words());
+    let known: Vec<String> = state.into_iter().chain(place).collect();
+    if !known.is_empty() {
+        return known;
+    }
+    let first = thing.members.first().filter(|_| thing.movable == 0);
+    let why = first.and_then(|one| one.reasons.first());
+    why.iter().map(ToString::to_string).collect()
+}
+
+/// The owner of the most jobs with their number, and the number of other owners.
+fn who(thing: &HeldThing<'_>) -> String {
+    let Some(first) = thing.owners.first() else {
+        return output::counted(thing.clusters, "cluster");
+    };
+    let others = match thing.owners.len() - 1 {
+        0 => String::new(),
+        others => format!(" +{others}"),
+    };
+    let count = format!(" {}{others}", output::with_commas(first.jobs as u64));
+    let room = WHO_WIDTH.saturating_sub(count.len());
+    output::cut(first.owner, room) + &count
+}
+
+/// A duration in one unit.
+pub(super) fn age_words(ms: i64) -> String {
+    match ms.max(0) {
+        ms if ms < MINUTE_MS => format!("{} s", ms / 1000),
+        ms if ms < HOUR_MS => format!("{} min", ms / MINUTE_MS),
+        ms if ms <= MAX_HOURS * HOUR_MS => format!("{} h", ms / HOUR_MS),
+        ms => format!("{} d", ms / DAY_MS),
+    }
+}
+
+/// The action in capitals, as in the cells of the table.
+pub(super) fn action_name(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "RELEASE",
+        HoldAction::Probe => "TRY ONE",
+        HoldAction::Later => "LATER",
+        HoldAction::Fix => "FIX",
+        HoldAction::Remove => "REMOVE",
+        HoldAction::Leave => "LEAVE",
+        HoldAction::None => "NO ADVICE",
+    }
+}
+
+/// The table of things.
+struct Table<'a> {
+    layout: TableLayout,
+    rows: &'a [ThingRow],
+}
+
+impl Table<'_> {
+    /// Returns the first `shown` rows in at most `room` lines, if these are not fewer than the rows: each in one line,
+    /// and the first ones in more as far as there is room.
+    fn fitting(&self, shown: usize, room: usize) -> Vec<PageLine> {
+        let mut spare = room.saturating_sub(shown);
+        let mut lines = Vec::new();
+        for row in &self.rows[..shown] {
+            let full = self.full(row);
+            if full.len() - 1 <= spare {
+                spare -= full.len() - 1;
+                lines.extend(full);
+            } else {
+                lines.push(self.compact(row));
+            }
+        }
+        lines
+    }
+
+    /// The row in one line, which counts the jobs with other answers.
+    fn compact(&self, row: &ThingRow) -> PageLine {
+        let first = row.answers.first().map_or("", String::as_str);
+        let act = match row.all_jobs - row.first_jobs {
+            0 => first.to_owned(),
+            others => {
+                let whole = format!("{first} +{}", output::with_commas(others as u64));
+                match whole.len() {
+                    ..=DO_WIDTH => whole,
+                    _ => format!("{first} +"),
+                }
+            }
+        };
+        self.first_line(row, &act, &self.cut_what(&row.what))
+    }
+
+    fn cut_what(&self, what: &str) -> String {
+        output::cut(&fitting_cause(what, self.layout.what), self.layout.what)
+    }
+
+    fn first_line(&self, row: &ThingRow, act: &str, what: &str) -> PageLine {
+        let number = row.number.to_string();
+        let cells = [
+            number.as_str(),
+            &row.jobs,
+            &row.sum,
+            act,
+            what,
+            &row.who,
+            &row.held,
+        ];
+        PageLine::plain(self.layout.line(cells))
+    }
+
+    /// The row with all of its answers and its note, in a few lines.
+    fn full(&self, row: &ThingRow) -> Vec<PageLine> {
+        let name = fitting_cause(&row.what, self.layout.what);
+        let mut what = output::wrapped(&name, self.layout.what);
+        what.extend((row.notes.iter()).flat_map(|note| output::wrapped(note, self.layout.what)));
+        what.truncate(MAX_LINES_PER_THING.max(row.answers.len()));
+        let count = what.len().max(row.answers.len()).max(1);
+        let mut lines = Vec::new();
+        for at in 0..count {
+            let act = row.answers.get(at).map_or("", String::as_str);
+            let what = what.get(at).map_or("", String::as_str).trim_start();
+            lines.push(match at {
+                0 => self.first_line(row, act, &self.cut_what(what)),
+                _ => {
+                    let cells = ["", "", "", act, &self.cut_what(what), "", ""];
+                    PageLine::of(LineColour::Dim, self.layout.line(cells))
+                }
+            });
+        }
+        lines
+    }
+}
