@@ -130,20 +130,26 @@ impl FailedThing {
         }
     }
 
+    /// Returns true if jobs asked for less than they use.
+    pub fn is_request(&self) -> bool {
+        matches!(
+            self,
+            FailedThing::Memory | FailedThing::Disk | FailedThing::Cpus
+        )
+    }
+
     /// Returns true if each owner has made a mistake of their own, so that the job of one shows nothing about the
     /// jobs of another.
     pub(super) fn is_of_each_owner(&self) -> bool {
-        matches!(
+        let is_mistake = matches!(
             self,
-            FailedThing::Memory
-                | FailedThing::Disk
-                | FailedThing::Cpus
-                | FailedThing::OwnPolicy(_)
+            FailedThing::OwnPolicy(_)
                 | FailedThing::OwnInput
                 | FailedThing::OwnOutput
                 | FailedThing::OwnProgram
                 | FailedThing::Other(_)
-        )
+        );
+        is_mistake || self.is_request()
     }
 }
 

@@ -79,6 +79,9 @@ impl<'v, 'a> AdvicePage<'v, 'a> {
             let mut lines: Vec<PageLine> = titles.collect();
             lines.extend(self.table(&self.causes));
             lines.extend(view.outdated_lines());
+            let call = view.call.as_ref();
+            let commands = call.map(|call| format!("{call} --commands  prints the commands for all"));
+            lines.extend(commands.map(PageLine::plain));
             return lines;
         }
         if self.is_of_few_causes() {

@@ -189,7 +189,7 @@ fn records_words(view: &AdviceView<'_>) -> Option<String> {
         records.push(format!("{name} {:.0} %{right}", (100.0 * share).floor()));
     }
     let listed = records.join(", ");
-    (!records.is_empty()).then(|| format!("such answers, rehearsed on this log: {listed}"))
+    (!records.is_empty()).then(|| format!("such answers, rehearsed: {listed}"))
 }
 
 /// The note on things that the page does not show.
@@ -275,7 +275,7 @@ fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> 
         rows.push(ThingRow {
             number,
             jobs: output::with_commas(thing.jobs as u64),
-            sum: format!("{}%", 100 * sum / all.max(1)),
+            sum: share_words(sum, all),
             answers: answer_cells(thing),
             first_jobs: thing.answers.first().map_or(0, |answer| answer.jobs),
             all_jobs: thing.jobs,
@@ -286,6 +286,13 @@ fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> 
         });
     }
     rows
+}
+
+/// The share of `part` in `all`, which is stated as whole only if it is.
+fn share_words(part: usize, all: usize) -> String {
+    let percent = (100.0 * part as f64 / all.max(1) as f64).round() as u32;
+    let most = if part < all { 99 } else { 100 };
+    format!("{}%", percent.min(most))
 }
 
 /// The answers about a thing, each in a cell.
@@ -306,7 +313,9 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
 /// The last failure and the successes since, and the place of most failures; or else the reason why no command helps.
 pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<String> {
     let ago = if view.shows_ages { " ago" } else { "" };
-    let state = thing.state.map(|state| {
+    // A request fails for each job alone.
+    let state = thing.state.filter(|_| !thing.failed.is_request());
+    let state = state.map(|state| {
         let time = view.short_time(state.last_failure_ms);
         match state.successes_since {
             0 => format!("last failure {time}{ago}"),
