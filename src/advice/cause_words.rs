@@ -231,10 +231,7 @@ mod tests {
         let missing = words(&reason("404"), (13, 256));
         assert_eq!(missing, "http://localhost:8000/in/ref2.fa is missing");
         assert_eq!(fitting_cause(&missing, 33), ".../in/ref2.fa is missing");
-        assert_eq!(
-            words(&reason("503"), (13, 256)),
-            "localhost:8000: HTTP 503"
-        );
+        assert_eq!(words(&reason("503"), (13, 256)), "localhost:8000: HTTP 503");
         let unknown = words(&reason("418"), (13, 256));
         assert!(
             unknown.starts_with("The requested URL returned error: 418"),

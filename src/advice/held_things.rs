@@ -159,3 +159,79 @@ fn median(values: impl Iterator<Item = i64>) -> i64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::cause_groups::cause_groups;
+    use super::super::job_advice::JobAdvice;
+    use super::*;
+
+    /// Returns the advice on a job of `owner` that is held with `reason` for `held_for_ms`.
+    fn held(cluster: i32, owner: &str, reason: &str, action: HoldAction) -> JobAdvice {
+        JobAdvice {
+            cluster,
+            job: JobId { cluster, proc: 0 },
+            owner: Some(owner.into()),
+            reason: Some(reason.into()),
+            action,
+            hold_code: 13,
+            hold_subcode: 256,
+            held_for_ms: i64::from(cluster),
+            ..JobAdvice::of_test_job()
+        }
+    }
+
+    fn timed_out(url: &str) -> String {
+        format!(
+            "Transfer input files failure at execution point slot1@e using protocol osdf. Details: Transfer.TimedOut ( URL file = {url} )"
+        )
+    }
+
+    #[test]
+    fn causes_of_one_server_are_one_thing() {
+        let igwn = |dir: &str| timed_out(&format!("osdf:///igwn/{dir}/a.dat"));
+        let other = timed_out("https://fs1.example/a.dat");
+        let advice = [
+            held(5, "ada", &igwn("ada"), HoldAction::Release),
+            held(1, "bob", &igwn("bob"), HoldAction::Release),
+            held(3, "bob", &igwn("bob"), HoldAction::Leave),
+            held(9, "eve", &other, HoldAction::Leave),
+        ];
+        let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
+        let things = held_things(&causes);
+        let names: Vec<&str> = things.iter().map(|thing| &*thing.thing).collect();
+        assert_eq!(names, ["server igwn", "server fs1.example"]);
+
+        let igwn = &things[0];
+        assert_eq!((igwn.jobs, igwn.movable, igwn.clusters), (3, 2, 3));
+        assert_eq!(igwn.held_for_ms, 3, "the median");
+        assert_eq!(igwn.causes.len(), 3);
+        let owners: Vec<_> = (igwn.owners.iter())
+            .map(|one| (one.owner, one.jobs))
+            .collect();
+        assert_eq!(owners, [("bob", 2), ("ada", 1)]);
+        let answers: Vec<_> = (igwn.answers.iter())
+            .map(|answer| (answer.action, answer.jobs))
+            .collect();
+        assert_eq!(answers, [(HoldAction::Release, 2), (HoldAction::Leave, 1)]);
+    }
+
+    #[test]
+    fn things_whose_jobs_no_command_moves_come_last() {
+        let person = "via condor_hold (by user ada)";
+        let left = |cluster| JobAdvice {
+            hold_code: 1,
+            ..held(cluster, "ada", person, HoldAction::Leave)
+        };
+        let server = timed_out("https://fs1.example/a.dat");
+        let advice = [
+            left(1),
+            left(2),
+            held(3, "ada", &server, HoldAction::Release),
+        ];
+        let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
+        let things = held_things(&causes);
+        assert_eq!(things[0].thing, "server fs1.example");
+        assert_eq!((things[1].jobs, things[1].movable), (2, 0));
+    }
+}

@@ -103,7 +103,9 @@ impl LastPage {
             )
         );
         let count = page.things.len();
-        let holds = number.checked_sub(1).and_then(|at| page.things.into_iter().nth(at));
+        let holds = number
+            .checked_sub(1)
+            .and_then(|at| page.things.into_iter().nth(at));
         let holds = holds.with_context(|| {
             hinted(
                 format!("the last page has no number {number}"),
@@ -144,4 +146,60 @@ fn hold_hash(advice: &JobAdvice) -> u64 {
     } = advice;
     let text = format!("{ap}\0{cluster}.{proc}\0{submitted_ms}\0{held_since_ms}");
     twox_hash::XxHash3_64::oneshot(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cause_groups::cause_groups;
+    use super::super::held_things::held_things;
+    use super::super::job_command::JobId;
+    use super::*;
+
+    fn held(cluster: i32) -> JobAdvice {
+        JobAdvice {
+            cluster,
+            job: JobId { cluster, proc: 0 },
+            good_until_ms: Some(5_000),
+            ..JobAdvice::of_test_job()
+        }
+    }
+
+    /// Keeps a page about `advice` that `advise` printed at 10,000 ms, for the prediction time 2,000 ms.
+    fn keep(dir: &Path, advice: &[JobAdvice]) {
+        let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
+        let page = LastPage::new(&held_things(&causes), "advise", 2_000, 10_000);
+        page.keep(dir).expect("written");
+    }
+
+    fn failure(dir: &Path, number: usize, call: &str, now_ms: i64) -> String {
+        let found = LastPage::thing(dir, number, call, now_ms);
+        found.expect_err("a failure").to_string()
+    }
+
+    #[test]
+    fn number_names_the_jobs_of_the_page_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        keep(dir.path(), &[held(1), held(2)]);
+        let shown = LastPage::thing(dir.path(), 1, "advise", 12_000).expect("known");
+        assert_eq!(shown.jobs(), 2);
+        assert!(shown.has(&held(1)) && !shown.has(&held(3)));
+        let held_again = JobAdvice {
+            held_since_ms: 1_795_227_967_000,
+            ..held(1)
+        };
+        assert!(!shown.has(&held_again));
+    }
+
+    #[test]
+    fn numbers_of_other_pages_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(failure(dir.path(), 1, "advise", 0).contains("no page"));
+        keep(dir.path(), &[held(1)]);
+        assert!(failure(dir.path(), 2, "advise", 12_000).contains("no number 2"));
+        assert!(failure(dir.path(), 0, "advise", 12_000).contains("no number 0"));
+        assert!(failure(dir.path(), 1, "advise other", 12_000).contains("another call"));
+        assert!(failure(dir.path(), 1, "advise", 13_001).contains("expired"));
+        fs_err::write(dir.path().join(PAGE_FILE), "{").expect("damaged");
+        assert!(failure(dir.path(), 1, "advise", 12_000).contains("not a page"));
+    }
 }

@@ -8,9 +8,7 @@ use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
 use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for};
-use htcondor_holdreasons::{
-    Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain,
-};
+use htcondor_holdreasons::{Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain};
 use poolcast_base::output;
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
@@ -317,6 +315,8 @@ fn remedy_of(raise: RaisedRequest) -> Remedy {
 
 #[cfg(test)]
 mod tests {
+    use htcondor_holdreasons::read_reason;
+
     use super::*;
 
     /// Advice on a job that is held for `reason`, known from elsewhere alone.

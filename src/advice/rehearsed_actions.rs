@@ -35,7 +35,9 @@ impl RehearsedActions {
 
     /// Returns true if the numbers are possible in a rehearsal. A file may have any.
     pub(super) fn is_valid(&self) -> bool {
-        let mut records = HoldAction::COUNTED.into_iter().filter_map(|action| self.of(action));
+        let mut records = HoldAction::COUNTED
+            .into_iter()
+            .filter_map(|action| self.of(action));
         records.all(|right| right.count <= right.of)
     }
 }

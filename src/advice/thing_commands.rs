@@ -125,3 +125,100 @@ fn command_of(key: &CommandKey, jobs: &[&JobAdvice]) -> Option<ThingCommand> {
         command: command?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::job_command::JobId;
+    use super::super::job_queue::JobQueue;
+    use super::super::test_queue::{QueuedTestJob, affected};
+    use super::*;
+    use serde_json::json;
+
+    /// Returns the advice on `jobs`, each with its hold code, as the queue alone gives it.
+    fn advice_on(jobs: &[(QueuedTestJob, (i32, i32))]) -> Vec<JobAdvice> {
+        let ad = |(job, (code, subcode)): &(QueuedTestJob, (i32, i32))| {
+            json!({"ClusterId": job.cluster, "ProcId": job.proc, "JobStatus": job.status, "Owner": job.owner,
+                "EnteredCurrentStatus": job.since_s, "HoldReasonCode": code, "HoldReasonSubCode": subcode,
+                "RequestMemory": 64, "MemoryUsage": 90 + 50 * job.proc})
+        };
+        let ads: Vec<_> = jobs.iter().map(ad).collect();
+        let queue = JobQueue::read(json!(ads).to_string().as_bytes()).expect("a queue");
+        queue.correct(Vec::new(), "ap", 300_000).0
+    }
+
+    #[test]
+    fn requests_are_raised_before_the_release_of_all() {
+        let job = |proc| {
+            let queued = QueuedTestJob {
+                cluster: 7,
+                proc,
+                owner: "ada",
+                status: 5,
+                since_s: 100,
+            };
+            (queued, (34, 102))
+        };
+        let advice = advice_on(&[job(0), job(1), job(9)]);
+        let commands = thing_commands(&advice.iter().collect::<Vec<_>>());
+        let texts: Vec<String> = commands.iter().map(|one| one.command.to_string()).collect();
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(
+            texts[..2]
+                .iter()
+                .all(|text| text.starts_with("condor_qedit "))
+        );
+        assert!(texts[2].starts_with("condor_release "), "{texts:?}");
+        assert_eq!(
+            commands.iter().map(|one| one.jobs).collect::<Vec<_>>(),
+            [2, 1, 3]
+        );
+        assert!(commands.iter().all(|one| one.moment == CommandMoment::Now));
+    }
+
+    proptest! {
+        /// A page shows some of the jobs in a queue.
+        #[test]
+        fn commands_affect_each_shown_job_and_no_other(
+            jobs in prop::collection::btree_map(
+                (0..7, 0..7),
+                (
+                    prop::sample::select(vec!["ada", "bob", "eve"]),
+                    1i64..20,
+                    prop::sample::select(vec![(13, 2), (34, 102), (3, 0), (1, 0)]),
+                    any::<bool>(),
+                ),
+                1..40,
+            ),
+        ) {
+            let queue: Vec<(QueuedTestJob, (i32, i32))> = jobs
+                .iter()
+                .map(|(&(cluster, proc), &(owner, since_s, codes, _))| {
+                    (QueuedTestJob { cluster, proc, owner, status: 5, since_s }, codes)
+                })
+                .collect();
+            let whole: Vec<QueuedTestJob> = queue.iter().map(|(job, _)| *job).collect();
+            let advice = advice_on(&queue);
+            let shown: Vec<&JobAdvice> =
+                advice.iter().filter(|one| jobs[&(one.cluster, one.proc)].3).collect();
+            let mut released: BTreeMap<JobId, usize> = BTreeMap::new();
+            for command in thing_commands(&shown) {
+                let text = command.command.to_string();
+                let named = affected(&text, &whole);
+                prop_assert_eq!(named.len(), command.jobs);
+                for (cluster, proc) in named {
+                    let job = JobId { cluster, proc };
+                    prop_assert!(shown.iter().any(|one| one.job == job), "{}", text);
+                    *released.entry(job).or_default() += usize::from(text.starts_with("condor_release"));
+                }
+            }
+            for one in &shown {
+                let expected = usize::from(one.then.is_some() && one.action == HoldAction::Fix);
+                prop_assert_eq!(released.get(&one.job).copied().unwrap_or(0), expected);
+            }
+        }
+    }
+}

@@ -89,12 +89,15 @@ fn tries_among(all: &[JobAdvice], members: &[usize]) -> Vec<JobId> {
     let Some(first) = candidates.first() else {
         return Vec::new();
     };
-    let is_other = |one: &&&JobAdvice| {
-        (one.probe_cause, one.cluster) != (first.probe_cause, first.cluster)
-    };
+    let is_other =
+        |one: &&&JobAdvice| (one.probe_cause, one.cluster) != (first.probe_cause, first.cluster);
     let second = candidates.iter().find(is_other).or(candidates.get(1));
     let mut tries = vec![first.job];
-    tries.extend(second.map(|one| one.job).filter(|_| probe_count(members.len()) > 1));
+    tries.extend(
+        second
+            .map(|one| one.job)
+            .filter(|_| probe_count(members.len()) > 1),
+    );
     tries.sort_unstable();
     tries
 }

@@ -9,11 +9,11 @@ use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::idle_advice::print_idle_advice;
-use super::page_numbers::{commands_text, keep_numbers, shown_thing};
 use super::others_jobs::{OthersJobs, none_of_own_words};
+use super::page_numbers::{commands_text, keep_numbers, shown_thing};
 use super::text::advice::{AdviceView, flag_words, long_text, shell_word, skipped_jobs_words};
-use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::advice_page::AdvicePage;
+use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::things_page::rows_of;
 use super::text::{advice_jobs, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
@@ -64,7 +64,12 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         Some(number) => {
             let (dir, call) = (sources.state_dir(), repeat_command(args));
             let now_ms = args.now.unwrap_or_else(now_ms);
-            Some(shown_thing(dir.as_deref(), number, call.as_deref(), now_ms)?)
+            Some(shown_thing(
+                dir.as_deref(),
+                number,
+                call.as_deref(),
+                now_ms,
+            )?)
         }
         None => None,
     };

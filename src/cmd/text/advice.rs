@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use poolcast_advice::{
-    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HeldThing, JobAdvice, PublishedOrigin,
-    QueueAgreement, RestartLoop, SkippedJobs, advice_text, cause_groups, held_things, query_words,
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HeldThing, JobAdvice,
+    PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, advice_text, cause_groups,
+    held_things, query_words,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::HoldAction;
@@ -142,19 +143,31 @@ impl<'a> AdviceView<'a> {
         }
         let expiry = self.expiry_words();
         lines.extend(expiry.map(|words| PageLine::of(LineColour::Dim, words)));
-        if let Some(tally) = self.earlier {
-            lines.extend(self.wrapped(LineColour::Dim, &tally_words(tally)));
-        }
-        if let Some(queue) = self.queue {
-            lines.extend(self.wrapped(
-                LineColour::Dim,
-                &queue_words(queue, self.basis.log_end_ms.is_some()),
-            ));
-        }
+        lines.extend(self.earlier_lines());
+        lines.extend(self.queue_lines());
         let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
         lines.extend(age.iter().flat_map(|age| self.note_lines(age)));
         lines.extend(self.caveat_lines());
         lines
+    }
+
+    /// The results of earlier answers.
+    pub(super) fn earlier_lines(&self) -> Vec<PageLine> {
+        let words = self.earlier.map(tally_words);
+        let lines = words.iter();
+        lines
+            .flat_map(|words| self.wrapped(LineColour::Dim, words))
+            .collect()
+    }
+
+    /// The agreement between the log and the queue.
+    pub(super) fn queue_lines(&self) -> Vec<PageLine> {
+        let has_log = self.basis.log_end_ms.is_some();
+        let words = self.queue.map(|queue| queue_words(queue, has_log));
+        let lines = words.iter();
+        lines
+            .flat_map(|words| self.wrapped(LineColour::Dim, words))
+            .collect()
     }
 
     /// The caveats, but for the age of the log.

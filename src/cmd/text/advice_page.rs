@@ -75,12 +75,16 @@ impl<'v, 'a> AdvicePage<'v, 'a> {
             return view.head();
         }
         if let Some(number) = view.opened {
-            let titles = self.things.iter().flat_map(|thing| title_lines(view, number, thing));
+            let titles = self
+                .things
+                .iter()
+                .flat_map(|thing| title_lines(view, number, thing));
             let mut lines: Vec<PageLine> = titles.collect();
             lines.extend(self.table(&self.causes));
             lines.extend(view.outdated_lines());
             let call = view.call.as_ref();
-            let commands = call.map(|call| format!("{call} --commands  prints the commands for all"));
+            let commands =
+                call.map(|call| format!("{call} --commands  prints the commands for all"));
             lines.extend(commands.map(PageLine::plain));
             return lines;
         }
@@ -136,7 +140,11 @@ fn title_lines(view: &AdviceView<'_>, number: usize, thing: &HeldThing<'_>) -> V
     let named = thing.owners.iter().take(MAX_NAMED_OWNERS);
     let mut owners: Vec<String> = named
         .map(|one| {
-            format!("{} {}", escape::value(one.owner), output::with_commas(one.jobs as u64))
+            format!(
+                "{} {}",
+                escape::value(one.owner),
+                output::with_commas(one.jobs as u64)
+            )
         })
         .collect();
     if thing.owners.len() > owners.len() {
@@ -232,7 +240,7 @@ fn cause_lines(
         let command = fitting_command(view, group, command);
         lines.push(PageLine::plain(format!("    {words}{command}")));
     }
-    if commands.is_empty() && group.stated.is_none() {
+    if commands.is_empty() && (group.stated.is_none() || group.action == HoldAction::Probe) {
         let why = why_no_command(group);
         lines.extend(why.iter().flat_map(|why| folded(view, why)));
     }

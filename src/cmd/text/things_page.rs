@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::advice::{AdviceView, action_count, minute};
-use poolcast_advice::{HeldThing, ThingAnswer, fitting_cause};
+use poolcast_advice::{CommandMoment, HeldThing, ThingAnswer, fitting_cause, thing_commands};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::HoldAction;
 
@@ -41,7 +41,6 @@ pub(super) fn things_page(
     below: usize,
 ) -> Vec<PageLine> {
     let mut lines = head(view);
-    let foot = foot(view, things);
     lines.push(PageLine::plain(""));
     let layout = TableLayout::from_width(view.width);
     lines.push(PageLine::of(LineColour::Dim, layout.names()));
@@ -52,23 +51,49 @@ pub(super) fn things_page(
         rows: &rows,
     };
     if view.shows_all {
-        lines.extend(rows.iter().flat_map(|row| table.full(row)));
+        lines.extend(table.fitting(rows.len(), usize::MAX));
         return lines;
     }
-    let shown = things.len().min(MAX_THINGS);
-    let Some(terminal_rows) = view.terminal_rows else {
-        lines.extend(rows[..shown].iter().flat_map(|row| table.full(row)));
-        lines.extend(hidden_line(view, &things[shown..]));
-        lines.extend(foot);
-        return lines;
-    };
+    let foot = foot(view, things);
     // The last row is for the prompt of the shell, and one for what is not shown.
     let used = rows_of(view, &lines) + rows_of(view, &foot) + below + 2;
-    let room = terminal_rows.max(MIN_ROWS).saturating_sub(used).max(1);
-    let shown = shown.min(room);
-    lines.extend(table.fitting(shown, room));
+    let screen = view.terminal_rows.unwrap_or(MIN_ROWS).max(MIN_ROWS);
+    let room = screen.saturating_sub(used).max(1);
+    let most = things.len().min(MAX_THINGS);
+    // In a pipe, the rows of a screen limit the commands alone.
+    let (shown, table_room) = match view.terminal_rows {
+        Some(_) => (most.min(room), room),
+        None => (most, usize::MAX),
+    };
+    let table = table.fitting(shown, table_room);
+    let spare = room.saturating_sub(table.len());
+    lines.extend(table);
     lines.extend(hidden_line(view, &things[shown..]));
+    lines.extend(fitting_commands(view, &things[..shown], spare));
     lines.extend(foot);
+    lines
+}
+
+/// The commands to type now about `things`, as far as they fit into `room` rows.
+fn fitting_commands(view: &AdviceView<'_>, things: &[HeldThing<'_>], room: usize) -> Vec<PageLine> {
+    let mut lines = vec![PageLine::plain("")];
+    for (thing, number) in things.iter().zip(1..) {
+        let mut commands = thing_commands(&thing.members);
+        commands.retain(|command| command.moment == CommandMoment::Now);
+        let mut added = Vec::new();
+        for command in &commands {
+            let jobs = output::counted(command.jobs, "job");
+            let title = format!("#{number}, {} {jobs}:", action_name(command.action));
+            added.push(PageLine::of(LineColour::Dim, title));
+            added.push(PageLine::plain(format!("  {}", command.command)));
+        }
+        if rows_of(view, &lines) + rows_of(view, &added) <= room {
+            lines.extend(added);
+        }
+    }
+    if lines.len() == 1 {
+        lines.clear();
+    }
     lines
 }
 
@@ -86,6 +111,13 @@ fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     lines.extend(view.wrapped(LineColour::Plain, &held_words(view)));
     lines.extend(view.wrapped(LineColour::Plain, &answers_words(view)));
+    lines.extend(view.earlier_lines());
+    if view
+        .queue
+        .is_some_and(|queue| queue.not_in_log + queue.not_in_queue > 0)
+    {
+        lines.extend(view.queue_lines());
+    }
     lines.extend(view.caveat_lines());
     lines
 }
@@ -112,10 +144,11 @@ fn held_words(view: &AdviceView<'_>) -> String {
         return words;
     };
     let name = view.basis.source_name();
-    let age = view.now_ms.filter(|_| view.shows_ages).map(|now_ms| {
-        let age = age_words(now_ms - end_ms);
-        format!("{} UTC, {age} ago", day_and_minute(end_ms))
-    });
+    let age_ms = view.now_ms.map(|now_ms| now_ms - end_ms);
+    // A page in a pipe has no ages, but a log that is out of date says so.
+    let age_ms = age_ms.filter(|&age_ms| view.shows_ages || age_ms > DAY_MS);
+    let age =
+        age_ms.map(|age_ms| format!("{} UTC, {} ago", day_and_minute(end_ms), age_words(age_ms)));
     let end = age.unwrap_or_else(|| format!("{} UTC", minute(end_ms)));
     format!("{words}; {name} until {end}")
 }
@@ -153,11 +186,18 @@ fn answers_words(view: &AdviceView<'_>) -> String {
 fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
     let mut lines = vec![PageLine::plain("")];
     let records = records_words(view);
-    lines.extend(records.map(|words| PageLine::of(LineColour::Dim, words)));
+    lines.extend(
+        records
+            .iter()
+            .flat_map(|words| view.wrapped(LineColour::Dim, words)),
+    );
     if !view.loops.is_empty() {
         let jobs = view.loops.iter().map(|one| one.jobs.len()).sum();
         let jobs = output::counted(jobs, "job");
-        let words = format!("{jobs} started and put back again: {}", option_call(view, "--all"));
+        let words = format!(
+            "{jobs} started and put back again: {}",
+            option_call(view, "--all")
+        );
         lines.push(PageLine::of(LineColour::Dim, words));
     }
     if let Some(call) = view.call.as_ref().filter(|_| !things.is_empty()) {
@@ -168,8 +208,9 @@ fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
             (open, "why, causes and ids"),
             (print, "prints them, to look at and to paste"),
         ] {
-            let call = output::left_aligned(&call, columns);
-            lines.push(PageLine::plain(format!("{call}  {words}")));
+            let line = format!("{}  {words}", output::left_aligned(&call, columns));
+            let fits = output::columns_of(&line) <= view.width;
+            lines.push(PageLine::plain(if fits { line } else { call }));
         }
     }
     lines
@@ -180,7 +221,10 @@ fn records_words(view: &AdviceView<'_>) -> Option<String> {
     let rehearsed = view.basis.rehearsed?;
     let mut records = Vec::new();
     for action in HoldAction::COUNTED {
-        let share = rehearsed.by_action.of(action).and_then(|right| right.share());
+        let share = rehearsed
+            .by_action
+            .of(action)
+            .and_then(|right| right.share());
         let Some(share) = share.filter(|_| action_count(&view.chosen, action) > 0) else {
             continue;
         };
@@ -222,13 +266,8 @@ struct TableLayout {
 
 impl TableLayout {
     fn from_width(width: usize) -> TableLayout {
-        let others = NUMBER_WIDTH
-            + JOBS_WIDTH
-            + SUM_WIDTH
-            + DO_WIDTH
-            + WHO_WIDTH
-            + HELD_WIDTH
-            + BLANKS;
+        let others =
+            NUMBER_WIDTH + JOBS_WIDTH + SUM_WIDTH + DO_WIDTH + WHO_WIDTH + HELD_WIDTH + BLANKS;
         TableLayout {
             what: width.saturating_sub(others).max(10),
         }
@@ -428,11 +467,24 @@ impl Table<'_> {
         PageLine::plain(self.layout.line(cells))
     }
 
-    /// The row with all of its answers and its note, in a few lines.
+    /// The name of the thing and the notes on it, those that fit beside the name in its line.
+    fn what_lines(&self, row: &ThingRow) -> Vec<String> {
+        let width = self.layout.what;
+        let mut lines = output::wrapped(&fitting_cause(&row.what, width), width);
+        for note in &row.notes {
+            match lines.last_mut() {
+                Some(last) if output::columns_of(last) + 2 + output::columns_of(note) <= width => {
+                    last.push_str(&format!(", {note}"));
+                }
+                _ => lines.extend(output::wrapped(note, width)),
+            }
+        }
+        lines
+    }
+
+    /// The row with all of its answers and its notes, in a few lines.
     fn full(&self, row: &ThingRow) -> Vec<PageLine> {
-        let name = fitting_cause(&row.what, self.layout.what);
-        let mut what = output::wrapped(&name, self.layout.what);
-        what.extend((row.notes.iter()).flat_map(|note| output::wrapped(note, self.layout.what)));
+        let mut what = self.what_lines(row);
         what.truncate(MAX_LINES_PER_THING.max(row.answers.len()));
         let count = what.len().max(row.answers.len()).max(1);
         let mut lines = Vec::new();
