@@ -53,7 +53,7 @@ pub struct CauseGroup<'a> {
     /// The jobs whose release settles the answer for all: these or others of the thing. Empty unless the answer
     /// is to try one, and while the outcome of a released job is awaited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tries: Vec<JobId>,
+    pub settled_by: Vec<JobId>,
     /// Clusters that the jobs belong to.
     pub clusters: usize,
     /// Known owners of the jobs.
@@ -332,7 +332,7 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         failed: key.failed.clone(),
         jobs: jobs.iter().map(|advice| advice.job).collect(),
         members: jobs.to_vec(),
-        tries: tries_of(jobs),
+        settled_by: settling_jobs(jobs.iter().copied()),
         clusters: clusters.len(),
         owners: owners.collect(),
         odds: odds_range(jobs),
@@ -367,7 +367,7 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
 }
 
 /// Returns true if jobs with the answer of `advice` may succeed on another machine without a repair.
-fn may_avoid_machine(advice: &JobAdvice) -> bool {
+pub(super) fn may_avoid_machine(advice: &JobAdvice) -> bool {
     let needs_repair = matches!(
         advice.action,
         HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
@@ -442,10 +442,9 @@ fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
 }
 
 /// Returns the jobs whose release settles the answers for `jobs`.
-fn tries_of(jobs: &[&JobAdvice]) -> Vec<JobId> {
-    let tries = jobs.iter().flat_map(|advice| advice.settled_by.iter());
-    let tries: BTreeSet<JobId> = tries.copied().collect();
-    tries.into_iter().collect()
+pub(super) fn settling_jobs<'a>(jobs: impl Iterator<Item = &'a JobAdvice>) -> Vec<JobId> {
+    let settling = jobs.flat_map(|advice| advice.settled_by.iter().copied());
+    settling.collect::<BTreeSet<JobId>>().into_iter().collect()
 }
 
 /// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.

@@ -138,18 +138,19 @@ impl FailedThing {
         )
     }
 
+    /// Returns true if what failed are files or programs of the owners.
+    pub fn is_own_file(&self) -> bool {
+        matches!(
+            self,
+            FailedThing::OwnInput | FailedThing::OwnOutput | FailedThing::OwnProgram
+        )
+    }
+
     /// Returns true if each owner has made a mistake of their own, so that the job of one shows nothing about the
     /// jobs of another.
     pub(super) fn is_of_each_owner(&self) -> bool {
-        let is_mistake = matches!(
-            self,
-            FailedThing::OwnPolicy(_)
-                | FailedThing::OwnInput
-                | FailedThing::OwnOutput
-                | FailedThing::OwnProgram
-                | FailedThing::Other(_)
-        );
-        is_mistake || self.is_request()
+        let is_mistake = matches!(self, FailedThing::OwnPolicy(_) | FailedThing::Other(_));
+        is_mistake || self.is_own_file() || self.is_request()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::cause_groups::CauseGroup;
+use super::cause_groups::{CauseGroup, may_avoid_machine, settling_jobs};
 use super::common_place::CommonPlace;
 use super::failed_thing::FailedThing;
 use super::held_ids::HeldId;
@@ -33,7 +33,7 @@ pub struct ThingAnswer {
     /// The jobs whose release settles the answer for the others; empty for other actions, and while the outcome of
     /// a released job is awaited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tries: Vec<JobId>,
+    pub settled_by: Vec<JobId>,
 }
 
 /// A thing that jobs are held for.
@@ -63,6 +63,9 @@ pub struct HeldThing<'a> {
     /// Machine or site where most of the jobs failed.
     #[serde(skip)]
     pub place: Option<CommonPlace>,
+    /// The cause of the most jobs, in words.
+    #[serde(skip)]
+    pub largest_cause: String,
     /// Names of its causes, the most urgent first.
     pub causes: Vec<String>,
     /// The advice on its jobs.
@@ -92,7 +95,11 @@ fn thing_of<'a>(failed: &FailedThing, causes: &[&CauseGroup<'a>]) -> HeldThing<'
     let clusters: BTreeSet<(&str, i32)> = (members.iter())
         .map(|one| (one.ap.as_str(), one.cluster))
         .collect();
-    let named: Vec<HeldId> = members.iter().map(|one| one.held_id()).collect();
+    let elsewhere: Vec<&JobAdvice> = (members.iter().copied())
+        .filter(|one| may_avoid_machine(one))
+        .collect();
+    let named: Vec<HeldId> = elsewhere.iter().map(|one| one.held_id()).collect();
+    let largest = causes.iter().max_by_key(|cause| cause.jobs.len());
     HeldThing {
         thing: failed.to_string(),
         failed: failed.clone(),
@@ -107,7 +114,8 @@ fn thing_of<'a>(failed: &FailedThing, causes: &[&CauseGroup<'a>]) -> HeldThing<'
             .unwrap_or(0),
         state: states.max_by_key(|state| state.last_failure_ms),
         answers: answers_of(&members),
-        place: CommonPlace::find(&members, &named),
+        place: CommonPlace::find(&elsewhere, &named),
+        largest_cause: largest.map_or_else(String::new, |cause| cause.words.clone()),
         causes: causes.iter().map(|cause| cause.cause.clone()).collect(),
         members,
     }
@@ -140,13 +148,11 @@ fn answers_of(members: &[&JobAdvice]) -> Vec<ThingAnswer> {
     let mut answers: Vec<ThingAnswer> = Vec::new();
     for action in HoldAction::COUNTED {
         let alike = || members.iter().filter(|one| one.action == action);
-        let tries: BTreeSet<JobId> = alike()
-            .flat_map(|one| one.settled_by.iter().copied())
-            .collect();
+        let settled_by = settling_jobs(alike().copied());
         answers.push(ThingAnswer {
             action,
             jobs: alike().count(),
-            tries: tries.into_iter().collect(),
+            settled_by,
         });
     }
     answers.retain(|answer| answer.jobs > 0);

@@ -251,10 +251,10 @@ fn cause_lines(
 
 /// The reason why a group has no command.
 fn why_no_command(group: &CauseGroup<'_>) -> Option<String> {
-    match (group.action, &group.tries[..]) {
+    match (group.action, &group.settled_by[..]) {
         (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
-        (HoldAction::Probe, tries) => {
-            let ids: Vec<String> = tries.iter().map(ToString::to_string).collect();
+        (HoldAction::Probe, settling) => {
+            let ids: Vec<String> = settling.iter().map(ToString::to_string).collect();
             Some(format!("the release of {} settles this", ids.join(" or ")))
         }
         _ => {

@@ -340,8 +340,8 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
     let cell = |answer: &ThingAnswer| {
         let jobs = output::with_commas(answer.jobs as u64);
         match answer.action {
-            HoldAction::Probe if answer.tries.is_empty() => format!("TRIED {jobs}"),
-            HoldAction::Probe => format!("TRY {} of {jobs}", answer.tries.len()),
+            HoldAction::Probe if answer.settled_by.is_empty() => format!("TRIED {jobs}"),
+            HoldAction::Probe => format!("TRY {} of {jobs}", answer.settled_by.len()),
             action if is_only => action_name(action).to_owned(),
             action => format!("{} {jobs}", action_name(action)),
         }
@@ -352,6 +352,9 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
 /// The last failure and the successes since, and the place of most failures; or else the reason why no command helps.
 pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<String> {
     let ago = if view.shows_ages { " ago" } else { "" };
+    if thing.failed.is_own_file() {
+        return vec![format!("e.g. {}", thing.largest_cause)];
+    }
     // A request fails for each job alone.
     let state = thing.state.filter(|_| !thing.failed.is_request());
     let state = state.map(|state| {
@@ -367,7 +370,10 @@ pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<S
     if !known.is_empty() {
         return known;
     }
-    let first = thing.members.first().filter(|_| thing.movable == 0);
+    let is_left =
+        |answer: &ThingAnswer| matches!(answer.action, HoldAction::Leave | HoldAction::None);
+    let is_all_left = thing.answers.iter().all(is_left);
+    let first = thing.members.first().filter(|_| is_all_left);
     let why = first.and_then(|one| one.reasons.first());
     why.iter().map(ToString::to_string).collect()
 }
@@ -476,7 +482,7 @@ impl Table<'_> {
                 Some(last) if output::columns_of(last) + 2 + output::columns_of(note) <= width => {
                     last.push_str(&format!(", {note}"));
                 }
-                _ => lines.extend(output::wrapped(note, width)),
+                _ => lines.extend(output::wrapped(&fitting_cause(note, width), width)),
             }
         }
         lines

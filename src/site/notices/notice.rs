@@ -188,7 +188,7 @@ pub(super) mod tests {
             thing: words.to_owned(),
             failed: FailedThing::Other(words.to_owned()),
             members: Vec::new(),
-            tries: Vec::new(),
+            settled_by: Vec::new(),
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
             held_since_ms: 500,
