@@ -196,7 +196,11 @@ pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
             LookState::Changed | LookState::Unchanged | LookState::HasRoom
         )
     });
-    is_named(&key) || is_in_order && keys_before_repair(&key).iter().any(is_named)
+    let before = || {
+        let cause = HoldCause::with_answer(advice, HoldAction::Fix);
+        keys_before_repair(&cause_key(advice, &cause))
+    };
+    is_named(&key) || is_in_order && before().iter().any(is_named)
 }
 
 /// Returns the keys that the group of `key` may have had before the file of its jobs was repaired.
@@ -234,6 +238,11 @@ struct HoldCause {
 impl HoldCause {
     /// Reads the cause of the hold from its reason if there is one, or else from its code.
     fn read(advice: &JobAdvice) -> HoldCause {
+        HoldCause::with_answer(advice, advice.action)
+    }
+
+    /// Reads the cause like [`HoldCause::read`], as it is if `action` is the answer.
+    fn with_answer(advice: &JobAdvice, action: HoldAction) -> HoldCause {
         let facts = advice.reason_facts();
         let is_by_code =
             is_cause_given_by_code(advice) || advice.reason.as_ref().is_none_or(is_empty);
@@ -243,7 +252,7 @@ impl HoldCause {
             } else {
                 cause_words(&facts)
             },
-            failed: FailedThing::new(advice, &facts),
+            failed: FailedThing::new(advice, &facts, action),
         }
     }
 }

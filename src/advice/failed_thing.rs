@@ -48,11 +48,11 @@ pub enum FailedThing {
 }
 
 impl FailedThing {
-    /// Returns what failed for the job of `advice`, whose reason states `facts`.
-    pub(super) fn new(advice: &JobAdvice, facts: &ReasonFacts) -> FailedThing {
+    /// Returns what failed for the job of `advice`, whose reason states `facts`, if `action` is the answer.
+    pub(super) fn new(advice: &JobAdvice, facts: &ReasonFacts, action: HoldAction) -> FailedThing {
         let name = facts.shown_name().unwrap_or_default();
         let by_kind = FailedThing::of_resource(facts.kind)
-            .or_else(|| FailedThing::of_file(advice, facts.kind, name))
+            .or_else(|| FailedThing::of_file(advice, action, facts.kind, name))
             .or_else(|| FailedThing::of_program(facts.kind, name))
             .or_else(|| FailedThing::of_policy(facts, name));
         by_kind.unwrap_or_else(|| match advice.hold_code {
@@ -70,9 +70,14 @@ impl FailedThing {
         }
     }
 
-    fn of_file(advice: &JobAdvice, kind: ReasonKind, name: &str) -> Option<FailedThing> {
+    fn of_file(
+        advice: &JobAdvice,
+        action: HoldAction,
+        kind: ReasonKind,
+        name: &str,
+    ) -> Option<FailedThing> {
         // The answer says whether what lacks the file may come back.
-        let is_mistake = matches!(advice.action, HoldAction::Fix | HoldAction::Remove);
+        let is_mistake = matches!(action, HoldAction::Fix | HoldAction::Remove);
         let state = advice.state.as_ref().map(|state| state.kind);
         let is_of_origin = state == Some(ThingKind::Origin);
         let is_absent = kind.outcome == Outcome::Absent;
@@ -214,7 +219,7 @@ mod tests {
             action,
             ..JobAdvice::of_test_job()
         };
-        FailedThing::new(&advice, &read_reason(reason, Some(codes))).to_string()
+        FailedThing::new(&advice, &read_reason(reason, Some(codes)), action).to_string()
     }
 
     #[test]

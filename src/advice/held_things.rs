@@ -1,4 +1,5 @@
-//! Groups causes by the thing that failed: a server, a mount, a full disk, a policy, or requests that are too small.
+//! Groups held jobs by the thing that failed, such as a server, a full disk or requests that are too small, or by what
+//! else they have in common.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,9 +42,9 @@ pub struct ThingAnswer {
 pub struct HeldThing<'a> {
     /// Its name.
     pub thing: String,
-    /// What failed.
+    /// What failed; `None` if the jobs have something else in common.
     #[serde(flatten)]
-    pub failed: FailedThing,
+    pub failed: Option<FailedThing>,
     /// Number of jobs.
     pub jobs: usize,
     /// Number of jobs that its commands move: now, or once what failed is fixed.
@@ -73,25 +74,78 @@ pub struct HeldThing<'a> {
     pub members: Vec<&'a JobAdvice>,
 }
 
-/// Groups `causes` by thing. The things whose commands move the most jobs come first.
-pub fn held_things<'a>(causes: &[CauseGroup<'a>]) -> Vec<HeldThing<'a>> {
-    let mut by_thing: BTreeMap<&FailedThing, Vec<&CauseGroup<'a>>> = BTreeMap::new();
-    for cause in causes {
-        by_thing.entry(&cause.failed).or_default().push(cause);
+impl HeldThing<'_> {
+    /// The highest probability of success that is stated for one of the jobs; less than 0 if there is none.
+    pub fn best_odds(&self) -> f64 {
+        let odds = self.members.iter().filter_map(|one| one.probability);
+        odds.fold(-1.0, f64::max)
     }
-    let mut things: Vec<HeldThing<'a>> = (by_thing.into_iter())
-        .map(|(failed, causes)| thing_of(failed, &causes))
+}
+
+/// What the jobs of a row of the page have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HeldGrouping {
+    /// The thing that failed.
+    #[default]
+    Thing,
+    /// The exact cause and the answer.
+    Cause,
+    /// The owner.
+    Owner,
+    /// The cluster.
+    Cluster,
+    /// The hold code and subcode.
+    Code,
+}
+
+/// Groups the jobs of `causes`. The jobs that commands move most of come first.
+pub fn held_things<'a>(causes: &[CauseGroup<'a>], by: HeldGrouping) -> Vec<HeldThing<'a>> {
+    let mut by_key: BTreeMap<String, Vec<JobOfCause<'_, 'a>>> = BTreeMap::new();
+    for cause in causes {
+        for &advice in &cause.members {
+            let job = JobOfCause { cause, advice };
+            by_key.entry(job.key(by)).or_default().push(job);
+        }
+    }
+    let mut things: Vec<HeldThing<'a>> = (by_key.into_iter())
+        .map(|(key, jobs)| thing_of(&key, &jobs, by))
         .collect();
     things.sort_by_key(|thing| Reverse((thing.movable, thing.jobs)));
     things
 }
 
-fn thing_of<'a>(failed: &FailedThing, causes: &[&CauseGroup<'a>]) -> HeldThing<'a> {
-    let members: Vec<&'a JobAdvice> = causes
-        .iter()
-        .flat_map(|cause| cause.members.iter().copied())
-        .collect();
-    let states = causes.iter().filter_map(|cause| cause.state);
+/// A job with its cause.
+#[derive(Debug, Clone, Copy)]
+struct JobOfCause<'g, 'a> {
+    cause: &'g CauseGroup<'a>,
+    advice: &'a JobAdvice,
+}
+
+impl JobOfCause<'_, '_> {
+    /// Returns what the job has in common with others. It is shown, but for causes and owners.
+    fn key(&self, by: HeldGrouping) -> String {
+        let JobOfCause { cause, advice } = self;
+        match by {
+            HeldGrouping::Thing => cause.thing.clone(),
+            HeldGrouping::Cause => cause.cause.clone(),
+            HeldGrouping::Owner => advice.owner.as_deref().unwrap_or_default().to_owned(),
+            HeldGrouping::Cluster => format!("cluster {} {}", advice.cluster, advice.ap),
+            HeldGrouping::Code => format!("{}/{}", advice.hold_code, advice.hold_subcode),
+        }
+    }
+}
+
+fn thing_of<'a>(key: &str, jobs: &[JobOfCause<'_, 'a>], by: HeldGrouping) -> HeldThing<'a> {
+    let members: Vec<&'a JobAdvice> = jobs.iter().map(|job| job.advice).collect();
+    let mut causes: Vec<(&CauseGroup<'a>, usize)> = Vec::new();
+    for job in jobs {
+        match causes.last_mut() {
+            Some((cause, count)) if cause.cause == job.cause.cause => *count += 1,
+            _ => causes.push((job.cause, 1)),
+        }
+    }
+    let largest = causes.iter().max_by_key(|(_, count)| *count);
+    let words = largest.map_or("", |(cause, _)| cause.words.as_str());
     let clusters: BTreeSet<(&str, i32)> = (members.iter())
         .map(|one| (one.ap.as_str(), one.cluster))
         .collect();
@@ -99,25 +153,47 @@ fn thing_of<'a>(failed: &FailedThing, causes: &[&CauseGroup<'a>]) -> HeldThing<'
         .filter(|one| may_avoid_machine(one))
         .collect();
     let named: Vec<HeldId> = elsewhere.iter().map(|one| one.held_id()).collect();
-    let largest = causes.iter().max_by_key(|cause| cause.jobs.len());
+    let since = members.iter().map(|one| one.held_since_ms);
+    let states = causes.iter().filter_map(|(cause, _)| cause.state);
     HeldThing {
-        thing: failed.to_string(),
-        failed: failed.clone(),
+        thing: title_of(key, jobs, words, by),
+        failed: (by == HeldGrouping::Thing).then(|| jobs[0].cause.failed.clone()),
         jobs: members.len(),
         movable: members.iter().filter(|one| is_movable(one)).count(),
         owners: owners_by_jobs(&members),
         clusters: clusters.len(),
         held_for_ms: median(members.iter().map(|one| one.held_for_ms)),
-        held_since_ms: (members.iter())
-            .map(|one| one.held_since_ms)
-            .min()
-            .unwrap_or(0),
+        held_since_ms: since.min().unwrap_or(0),
         state: states.max_by_key(|state| state.last_failure_ms),
         answers: answers_of(&members),
         place: CommonPlace::find(&elsewhere, &named),
-        largest_cause: largest.map_or_else(String::new, |cause| cause.words.clone()),
-        causes: causes.iter().map(|cause| cause.cause.clone()).collect(),
+        largest_cause: words.to_owned(),
+        causes: causes
+            .iter()
+            .map(|(cause, _)| cause.cause.clone())
+            .collect(),
         members,
+    }
+}
+
+/// Returns the name of a row: the key, and, where that is no thing, the thing of most of its `jobs`.
+fn title_of(key: &str, jobs: &[JobOfCause<'_, '_>], words: &str, by: HeldGrouping) -> String {
+    let mut things: BTreeMap<&str, usize> = BTreeMap::new();
+    for job in jobs {
+        *things.entry(&job.cause.thing).or_default() += 1;
+    }
+    let largest = things.iter().max_by_key(|(_, count)| **count);
+    let largest = largest.map_or("", |(thing, _)| thing);
+    let most = match things.len() - 1 {
+        0 => largest.to_owned(),
+        others => format!("{largest} +{others}"),
+    };
+    match by {
+        HeldGrouping::Thing => key.to_owned(),
+        HeldGrouping::Cause => words.to_owned(),
+        HeldGrouping::Owner => most,
+        HeldGrouping::Cluster => format!("cluster {}: {most}", jobs[0].advice.cluster),
+        HeldGrouping::Code => format!("{key} {most}"),
     }
 }
 
@@ -204,7 +280,7 @@ mod tests {
             held(9, "eve", &other, HoldAction::Leave),
         ];
         let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
-        let things = held_things(&causes);
+        let things = held_things(&causes, HeldGrouping::Thing);
         let names: Vec<&str> = things.iter().map(|thing| &*thing.thing).collect();
         assert_eq!(names, ["server igwn", "server fs1.example"]);
 
@@ -223,6 +299,49 @@ mod tests {
     }
 
     #[test]
+    fn jobs_are_grouped_by_owner_cluster_and_code() {
+        let server = timed_out("https://fs1.example/a.dat");
+        let person = "via condor_hold (by user ada)";
+        let advice = [
+            held(1, "ada", &server, HoldAction::Release),
+            held(1, "bob", &server, HoldAction::Release),
+            JobAdvice {
+                hold_code: 1,
+                hold_subcode: 0,
+                ..held(2, "ada", person, HoldAction::Release)
+            },
+        ];
+        let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
+        let rows = |by| -> Vec<(String, usize)> {
+            let things = held_things(&causes, by).into_iter();
+            things.map(|thing| (thing.thing, thing.jobs)).collect()
+        };
+        let row = |title: &str, jobs| (title.to_owned(), jobs);
+        assert_eq!(
+            rows(HeldGrouping::Owner),
+            [
+                row("server fs1.example +1", 2),
+                row("server fs1.example", 1)
+            ]
+        );
+        assert_eq!(
+            rows(HeldGrouping::Cluster),
+            [
+                row("cluster 1: server fs1.example", 2),
+                row("cluster 2: held by a person", 1)
+            ]
+        );
+        assert_eq!(
+            rows(HeldGrouping::Code),
+            [
+                row("13/256 server fs1.example", 2),
+                row("1/0 held by a person", 1)
+            ]
+        );
+        assert_eq!(rows(HeldGrouping::Cause)[0].0, "fs1.example: timed out");
+    }
+
+    #[test]
     fn things_whose_jobs_no_command_moves_come_last() {
         let person = "via condor_hold (by user ada)";
         let left = |cluster| JobAdvice {
@@ -236,7 +355,7 @@ mod tests {
             held(3, "ada", &server, HoldAction::Release),
         ];
         let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
-        let things = held_things(&causes);
+        let things = held_things(&causes, HeldGrouping::Thing);
         assert_eq!(things[0].thing, "server fs1.example");
         assert_eq!((things[1].jobs, things[1].movable), (2, 0));
     }

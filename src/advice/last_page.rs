@@ -151,7 +151,7 @@ fn hold_hash(advice: &JobAdvice) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::cause_groups::cause_groups;
-    use super::super::held_things::held_things;
+    use super::super::held_things::{HeldGrouping, held_things};
     use super::super::job_command::JobId;
     use super::*;
 
@@ -167,7 +167,12 @@ mod tests {
     /// Keeps a page about `advice` that `advise` printed at 10,000 ms, for the prediction time 2,000 ms.
     fn keep(dir: &Path, advice: &[JobAdvice]) {
         let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
-        let page = LastPage::new(&held_things(&causes), "advise", 2_000, 10_000);
+        let page = LastPage::new(
+            &held_things(&causes, HeldGrouping::Thing),
+            "advise",
+            2_000,
+            10_000,
+        );
         page.keep(dir).expect("written");
     }
 

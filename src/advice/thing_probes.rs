@@ -31,7 +31,7 @@ impl SettledJobs {
         if advice.action != HoldAction::Probe {
             return None;
         }
-        let failed = FailedThing::new(advice, &advice.reason_facts());
+        let failed = FailedThing::new(advice, &advice.reason_facts(), advice.action);
         let is_of_owner = failed.is_of_each_owner();
         let owner = advice.owner.clone().filter(|_| is_of_owner);
         Some(SettledJobs {

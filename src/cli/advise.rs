@@ -65,6 +65,14 @@ pub struct AdviseArgs {
     /// that fit on one screen
     #[arg(long = "all", group = "view")]
     pub shows_all: bool,
+    /// What the jobs of a row of the page have in common
+    #[arg(
+        long,
+        value_enum,
+        default_value = "thing",
+        hide_possible_values = false
+    )]
+    pub by: PageGrouping,
     /// Only the jobs of this number on the page that the same call printed last, with causes, ids and
     /// commands. Jobs that the page did not show are left out, and an expired page is refused
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "check", "dag", "idle", "watch"])]
@@ -121,7 +129,7 @@ pub struct AdviseArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub filter: AdviceFilterArgs,
-    /// Order of the jobs in --jobs, --long and --ids
+    /// Order of the jobs in --jobs, --long and --ids; `since` and `odds` also order the rows of the page
     #[arg(
         long,
         value_enum,
@@ -192,6 +200,21 @@ impl ActionFilter {
             ActionFilter::None => HoldAction::None,
         }
     }
+}
+
+/// What the jobs of a row of the page have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PageGrouping {
+    /// What failed, such as a server, a full disk or requests for too little memory
+    Thing,
+    /// The words of their reasons, and the answer
+    Cause,
+    /// Their owner: the list of those to write to
+    Owner,
+    /// Their cluster
+    Cluster,
+    /// Their hold code
+    Code,
 }
 
 /// Order of jobs.

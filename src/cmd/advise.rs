@@ -19,13 +19,13 @@ use super::text::{advice_jobs, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{
-    CheckedAnswers, JobAdvice, JobSelection, ShownThing, exit_code, has_cause_name,
+    CheckedAnswers, HeldGrouping, JobAdvice, JobSelection, ShownThing, exit_code, has_cause_name,
     name_probes_of_things, read_answers,
 };
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
-use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
+use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder, PageGrouping};
 use poolcast_collect::find_generations;
 use poolcast_holds::decision::{HoldAction, answer_rank};
 
@@ -173,6 +173,8 @@ fn view_of<'a>(
         shows_ages: output::is_live(),
         call: repeat_command(args).map(|call| call + &thing_option(args)),
         shows_all: args.shows_all,
+        grouping: grouping(args.by),
+        sort: args.sort,
         opened: args.thing,
         terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: asked.agreement,
@@ -491,7 +493,29 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
         call.push_str(&format!(" --year {year}"));
     }
     call.push_str(&filter_options(args));
+    call.push_str(grouping_option(args.by));
     Some(call)
+}
+
+fn grouping(by: PageGrouping) -> HeldGrouping {
+    match by {
+        PageGrouping::Thing => HeldGrouping::Thing,
+        PageGrouping::Cause => HeldGrouping::Cause,
+        PageGrouping::Owner => HeldGrouping::Owner,
+        PageGrouping::Cluster => HeldGrouping::Cluster,
+        PageGrouping::Code => HeldGrouping::Code,
+    }
+}
+
+/// The option that groups the rows of the page in the same way again.
+fn grouping_option(by: PageGrouping) -> &'static str {
+    match by {
+        PageGrouping::Thing => "",
+        PageGrouping::Cause => " --by cause",
+        PageGrouping::Owner => " --by owner",
+        PageGrouping::Cluster => " --by cluster",
+        PageGrouping::Code => " --by code",
+    }
 }
 
 /// The option that selects the jobs of a thing again.

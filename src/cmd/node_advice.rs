@@ -8,11 +8,12 @@ use super::file_looks::add_looks;
 use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page::AdvicePage;
 use poolcast_advice::{
-    JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text, name_probes_of_things,
+    HeldGrouping, JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text,
+    name_probes_of_things,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::{error, escape, files, output};
-use poolcast_cli::AdviseArgs;
+use poolcast_cli::{AdviseArgs, JobOrder};
 use poolcast_sweep::condor;
 use poolcast_sweep::condor::DagmanNode;
 
@@ -119,6 +120,8 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         shows_ages: false,
         call: None,
         shows_all: true,
+        grouping: HeldGrouping::Thing,
+        sort: JobOrder::Action,
         opened: None,
         terminal_rows: None,
         // The log has held jobs of other nodes, too, so their absence from this queue means

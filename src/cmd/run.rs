@@ -23,13 +23,13 @@ use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{
-    AdviceBasis, AdviceModels, AnswerTally, JobAdvice, advise, apply_reason_rules,
+    AdviceBasis, AdviceModels, AnswerTally, HeldGrouping, JobAdvice, advise, apply_reason_rules,
     name_probes_of_things,
 };
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
-use poolcast_cli::RunArgs;
+use poolcast_cli::{JobOrder, RunArgs};
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
@@ -351,6 +351,8 @@ fn advice_view<'a>(
         shows_ages: false,
         call: None,
         shows_all: false,
+        grouping: HeldGrouping::Thing,
+        sort: JobOrder::Action,
         opened: None,
         terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: None,

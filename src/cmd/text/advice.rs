@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use poolcast_advice::{
-    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HeldThing, JobAdvice,
-    PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, advice_text, cause_groups,
-    held_things, query_words,
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HeldGrouping, HeldThing,
+    JobAdvice, PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, advice_text,
+    cause_groups, held_things, query_words,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_cli::JobOrder;
 use poolcast_holds::decision::HoldAction;
 use poolcast_holds::rehearsal::Proportion;
 
@@ -62,6 +63,10 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) call: Option<String>,
     /// True if the page shows all things with all causes, however many lines it then has.
     pub(in crate::cmd) shows_all: bool,
+    /// What the jobs of a row have in common.
+    pub(in crate::cmd) grouping: HeldGrouping,
+    /// The order of the rows, where it is by time or odds; otherwise, the one with the most jobs comes first.
+    pub(in crate::cmd) sort: JobOrder,
     /// Number of a thing of the last page, if the page is about its jobs alone.
     pub(in crate::cmd) opened: Option<usize>,
     /// Rows of the terminal; `None` in a pipe.
@@ -107,7 +112,7 @@ impl<'a> AdviceView<'a> {
             loops: self.loops,
             better: self.better.clone(),
             counts,
-            things: held_things(&groups),
+            things: held_things(&groups, HeldGrouping::Thing),
             groups,
             advice: self.chosen.clone(),
         }

@@ -4,11 +4,12 @@
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use super::things_page::{age_words, thing_notes, things_page};
 use poolcast_advice::{
-    CauseGroup, HeldCommand, HeldThing, JobLook, cause_groups, elsewhere_words, fitting_cause,
-    held_things, lack_words, removal_words, state_words,
+    CauseGroup, HeldCommand, HeldGrouping, HeldThing, JobLook, cause_groups, elsewhere_words,
+    fitting_cause, held_things, lack_words, removal_words, state_words,
 };
 use poolcast_base::escape;
 use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_cli::JobOrder;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
 
 /// Maximum number of nodes of a DAG that are named.
@@ -47,7 +48,12 @@ pub(in crate::cmd) struct AdvicePage<'v, 'a> {
 impl<'v, 'a> AdvicePage<'v, 'a> {
     pub(in crate::cmd) fn new(view: &'v AdviceView<'a>) -> AdvicePage<'v, 'a> {
         let causes = cause_groups(&view.chosen);
-        let things = held_things(&causes);
+        let mut things = held_things(&causes, view.grouping);
+        match view.sort {
+            JobOrder::Since => things.sort_by_key(|thing| thing.held_since_ms),
+            JobOrder::Odds => things.sort_by(|a, b| b.best_odds().total_cmp(&a.best_odds())),
+            JobOrder::Action | JobOrder::Id | JobOrder::Owner | JobOrder::Code => {}
+        }
         AdvicePage {
             view,
             causes,
@@ -65,7 +71,7 @@ impl<'v, 'a> AdvicePage<'v, 'a> {
 
     fn is_of_few_causes(&self) -> bool {
         let kinds = self.causes.iter().filter(|cause| !cause.is_like_last);
-        kinds.count() <= MAX_CAUSES_IN_FULL
+        self.view.grouping == HeldGrouping::Thing && kinds.count() <= MAX_CAUSES_IN_FULL
     }
 
     /// The lines of the page, which leaves `below` rows of a terminal for what follows.
@@ -98,12 +104,9 @@ impl<'v, 'a> AdvicePage<'v, 'a> {
         let mut lines = things_page(view, &self.things, below);
         if view.shows_all {
             for (thing, number) in self.things.iter().zip(1..) {
-                let is_of_thing = |cause: &&CauseGroup<'a>| thing.causes.contains(&cause.cause);
-                let causes: Vec<CauseGroup<'a>> =
-                    self.causes.iter().filter(is_of_thing).cloned().collect();
                 lines.push(PageLine::plain(""));
                 lines.extend(title_lines(view, number, thing));
-                lines.extend(self.table(&causes));
+                lines.extend(self.table(&cause_groups(&thing.members)));
             }
             lines.extend(view.outdated_lines());
         }

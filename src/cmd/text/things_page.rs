@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::advice::{AdviceView, action_count, minute};
-use poolcast_advice::{CommandMoment, HeldThing, ThingAnswer, fitting_cause, thing_commands};
+use poolcast_advice::{
+    CommandMoment, FailedThing, HeldGrouping, HeldThing, JobId, ThingAnswer, fitting_cause,
+    thing_commands,
+};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::HoldAction;
 
@@ -24,6 +27,10 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Holds are measured in hours up to so many.
 const MAX_HOURS: i64 = 99;
+
+/// Bytes of a year, and of a date, with what separates them from the rest of a time.
+const YEAR_LENGTH: usize = 5;
+const DATE_LENGTH: usize = 11;
 
 const NUMBER_WIDTH: usize = 2;
 const JOBS_WIDTH: usize = 6;
@@ -103,14 +110,14 @@ pub(in crate::cmd) fn rows_of(view: &AdviceView<'_>, lines: &[PageLine]) -> usiz
     lines.iter().map(rows_of).sum()
 }
 
-/// The access points, the held jobs and the log; the counts of answers and how long they are good; and the notes.
+/// The jobs by answer; whose they are, the log, and how long the answers are good; and the notes.
 fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
     let mut lines = Vec::new();
     for ended in view.ended {
         lines.extend(view.wrapped(LineColour::Plain, &ended.words()));
     }
-    lines.extend(view.wrapped(LineColour::Plain, &held_words(view)));
     lines.extend(view.wrapped(LineColour::Plain, &answers_words(view)));
+    lines.extend(view.wrapped(LineColour::Plain, &origin_words(view)));
     lines.extend(view.earlier_lines());
     if view
         .queue
@@ -122,35 +129,66 @@ fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines
 }
 
-fn held_words(view: &AdviceView<'_>) -> String {
-    let owners: BTreeSet<&str> = view
-        .chosen
-        .iter()
-        .filter_map(|one| one.owner.as_deref())
-        .collect();
-    let mut words = view.held_words();
-    if !owners.is_empty() {
-        words.push_str(&format!(" of {}", output::counted(owners.len(), "owner")));
+fn answers_words(view: &AdviceView<'_>) -> String {
+    let mut counts = Vec::new();
+    for action in HoldAction::COUNTED {
+        let jobs = action_count(&view.chosen, action);
+        if jobs > 0 {
+            let jobs = output::with_commas(jobs as u64);
+            counts.push(format!("{} {jobs}", action_name(action)));
+        }
     }
-    match &view.basis.access_points[..] {
-        [] => {}
-        [only] => words.push_str(&format!(" at {}", first_label(only))),
-        several => words.push_str(&format!(
-            " at {}",
-            output::counted(several.len(), "access point")
-        )),
-    }
-    let Some(end_ms) = view.basis.log_end_ms else {
-        return words;
+    format!("{}: {}", view.held_words(), counts.join(", "))
+}
+
+/// Names the owners, the access point and the end of the log, and says how long the answers are good.
+fn origin_words(view: &AdviceView<'_>) -> String {
+    let chosen = view.chosen.iter();
+    let owners: BTreeSet<&str> = chosen.filter_map(|one| one.owner.as_deref()).collect();
+    let whose = match owners.len() {
+        0 => "jobs".to_owned(),
+        count => output::counted(count, "owner"),
     };
-    let name = view.basis.source_name();
+    let at = match &view.basis.access_points[..] {
+        [] => String::new(),
+        [only] => format!(" at {}", first_label(only)),
+        several => format!(" at {}", output::counted(several.len(), "access point")),
+    };
+    let end_ms = view.basis.log_end_ms;
+    let log = end_ms.map(|end_ms| {
+        let name = view.basis.source_name();
+        format!("{name} until {}", log_end_words(view, end_ms))
+    });
+    let expiry = view.expiry().map(|(until_ms, is_over)| match is_over {
+        true => "expired: `--queue now` is as of now".to_owned(),
+        false => {
+            let minute = minute(until_ms);
+            let is_same_day = end_ms.is_some_and(|end_ms| until_ms - end_ms < DAY_MS);
+            let time = if is_same_day {
+                minute.get(DATE_LENGTH..).unwrap_or(&minute)
+            } else {
+                &minute
+            };
+            format!("good until {time}")
+        }
+    });
+    let parts: Vec<String> = [Some(whose + &at), log, expiry]
+        .into_iter()
+        .flatten()
+        .collect();
+    parts.join("; ")
+}
+
+/// The end of the log, with its age where it matters.
+fn log_end_words(view: &AdviceView<'_>, end_ms: i64) -> String {
     let age_ms = view.now_ms.map(|now_ms| now_ms - end_ms);
     // A page in a pipe has no ages, but a log that is out of date says so.
-    let age_ms = age_ms.filter(|&age_ms| view.shows_ages || age_ms > DAY_MS);
-    let age =
-        age_ms.map(|age_ms| format!("{} UTC, {} ago", day_and_minute(end_ms), age_words(age_ms)));
-    let end = age.unwrap_or_else(|| format!("{} UTC", minute(end_ms)));
-    format!("{words}; {name} until {end}")
+    match age_ms.filter(|&age_ms| view.shows_ages || age_ms > DAY_MS) {
+        Some(age_ms) => {
+            format!("{} UTC, {} ago", day_and_minute(end_ms), age_words(age_ms))
+        }
+        None => format!("{} UTC", minute(end_ms)),
+    }
 }
 
 /// The first part of a host name; all of an address.
@@ -162,24 +200,7 @@ fn first_label(host: &str) -> &str {
 
 /// A time in UTC without its year.
 fn day_and_minute(ms: i64) -> String {
-    minute(ms).get("2026-".len()..).unwrap_or("-").to_owned()
-}
-
-fn answers_words(view: &AdviceView<'_>) -> String {
-    let mut counts = Vec::new();
-    for action in HoldAction::COUNTED {
-        let jobs = action_count(&view.chosen, action);
-        if jobs > 0 {
-            let jobs = output::with_commas(jobs as u64);
-            counts.push(format!("{} {jobs}", action_name(action)));
-        }
-    }
-    let expiry = match view.expiry() {
-        Some((_, true)) => "; expired: `--queue now` is as of now".to_owned(),
-        Some((until_ms, false)) => format!("; good until {} UTC", day_and_minute(until_ms)),
-        None => String::new(),
-    };
-    counts.join(", ") + &expiry
+    minute(ms).get(YEAR_LENGTH..).unwrap_or("-").to_owned()
 }
 
 /// What such answers were worth, and the calls that open a thing.
@@ -242,10 +263,14 @@ fn hidden_line(view: &AdviceView<'_>, hidden: &[HeldThing<'_>]) -> Option<PageLi
         return None;
     }
     let jobs = hidden.iter().map(|thing| thing.jobs).sum();
+    let what = match view.grouping {
+        HeldGrouping::Thing => "thing",
+        _ => "row",
+    };
     let words = format!(
         "    {} in {}: {}",
         output::counted(jobs, "more job"),
-        output::counted(hidden.len(), "thing"),
+        output::counted(hidden.len(), what),
         option_call(view, "--all")
     );
     Some(PageLine::of(LineColour::Dim, words))
@@ -341,7 +366,7 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
         let jobs = output::with_commas(answer.jobs as u64);
         match answer.action {
             HoldAction::Probe if answer.settled_by.is_empty() => format!("TRIED {jobs}"),
-            HoldAction::Probe => format!("TRY {} of {jobs}", answer.settled_by.len()),
+            HoldAction::Probe => format!("TRY {} of {jobs}", tried_jobs(thing, answer)),
             action if is_only => action_name(action).to_owned(),
             action => format!("{} {jobs}", action_name(action)),
         }
@@ -349,14 +374,28 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
     thing.answers.iter().map(cell).collect()
 }
 
+/// Number of the jobs to try that are among those of the row. Others are in the row of the same thing.
+fn tried_jobs(thing: &HeldThing<'_>, answer: &ThingAnswer) -> usize {
+    let jobs: BTreeSet<JobId> = thing.members.iter().map(|one| one.job).collect();
+    let tried = answer.settled_by.iter().filter(|job| jobs.contains(job));
+    tried.count()
+}
+
 /// The last failure and the successes since, and the place of most failures; or else the reason why no command helps.
 pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<String> {
     let ago = if view.shows_ages { " ago" } else { "" };
-    if thing.failed.is_own_file() {
-        return vec![format!("e.g. {}", thing.largest_cause)];
+    if thing.failed.as_ref().is_some_and(FailedThing::is_own_file) {
+        let cause = &thing.largest_cause;
+        return vec![format!(
+            "e.g. {}",
+            cause.strip_suffix(" is missing").unwrap_or(cause)
+        )];
     }
     // A request fails for each job alone.
-    let state = thing.state.filter(|_| !thing.failed.is_request());
+    let is_shared = |failed: &FailedThing| !failed.is_request();
+    let state = thing
+        .state
+        .filter(|_| thing.failed.as_ref().is_some_and(is_shared));
     let state = state.map(|state| {
         let time = view.short_time(state.last_failure_ms);
         match state.successes_since {
