@@ -40,9 +40,9 @@ pub struct CauseGroup<'a> {
     /// Short description of the cause, from the hold reasons, or else from the hold code. `#` stands for
     /// numbers that differ between the jobs.
     pub words: String,
-    /// The name of what failed, which other causes may have in common.
+    /// The name of the thing that failed, which other causes may share.
     pub thing: String,
-    /// What failed.
+    /// The thing or mistake behind the cause.
     #[serde(skip)]
     pub failed: FailedThing,
     /// The ids of the jobs.

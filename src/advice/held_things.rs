@@ -42,7 +42,7 @@ pub struct ThingAnswer {
 pub struct HeldThing<'a> {
     /// Its name.
     pub thing: String,
-    /// What failed; `None` if the jobs have something else in common.
+    /// The thing or mistake; `None` if the jobs have something else in common.
     #[serde(flatten)]
     pub failed: Option<FailedThing>,
     /// Number of jobs.
@@ -82,7 +82,7 @@ impl HeldThing<'_> {
     }
 }
 
-/// What the jobs of a row of the page have in common.
+/// The common property of the jobs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HeldGrouping {
     /// The thing that failed.

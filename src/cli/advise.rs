@@ -65,7 +65,7 @@ pub struct AdviseArgs {
     /// that fit on one screen
     #[arg(long = "all", group = "view")]
     pub shows_all: bool,
-    /// What the jobs of a row of the page have in common
+    /// Property that the jobs of a row of the page share
     #[arg(
         long,
         value_enum,
@@ -202,10 +202,10 @@ impl ActionFilter {
     }
 }
 
-/// What the jobs of a row of the page have in common.
+/// The common property of the jobs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PageGrouping {
-    /// What failed, such as a server, a full disk or requests for too little memory
+    /// The thing that failed, such as a server, a full disk or requests for too little memory
     Thing,
     /// The words of their reasons, and the answer
     Cause,

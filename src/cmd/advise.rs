@@ -149,7 +149,7 @@ fn ask(
     Ok(computed)
 }
 
-/// The view of the jobs that the options select, and of those of the `shown` thing alone.
+/// The view of the jobs that the options select, and that the `shown` thing has.
 fn view_of<'a>(
     args: &AdviseArgs,
     sources: &AdviceSources,

@@ -196,7 +196,7 @@ fn scattered_log(first: u32, causes: u8) -> String {
     log
 }
 
-/// The page has room for a command, and `--all` has those of all causes.
+/// The page has room for a command, and `--all` has the commands for all causes.
 #[test]
 fn eighteen_causes_are_two_things() {
     let place = Place::with_run();

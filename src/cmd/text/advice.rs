@@ -39,7 +39,7 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     better: Option<String>,
     /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
-    /// What the jobs are held for, the things that commands move most jobs of first.
+    /// The things that the jobs are held for.
     things: Vec<HeldThing<'a>>,
     groups: Vec<CauseGroup<'a>>,
     advice: Vec<&'a JobAdvice>,
@@ -63,7 +63,7 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) call: Option<String>,
     /// True if the page shows all things with all causes, however many lines it then has.
     pub(in crate::cmd) shows_all: bool,
-    /// What the jobs of a row have in common.
+    /// The common property of the jobs of a row.
     pub(in crate::cmd) grouping: HeldGrouping,
     /// The order of the rows, where it is by time or odds; otherwise, the one with the most jobs comes first.
     pub(in crate::cmd) sort: JobOrder,

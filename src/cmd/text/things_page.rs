@@ -25,7 +25,7 @@ const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Holds are measured in hours up to so many.
+/// Maximum duration that is stated in hours.
 const MAX_HOURS: i64 = 99;
 
 /// Bytes of a year, and of a date, with what separates them from the rest of a time.
@@ -81,7 +81,7 @@ pub(super) fn things_page(
     lines
 }
 
-/// The commands to type now about `things`, as far as they fit into `room` rows.
+/// The commands to type now about `things`, if they fit into `room` rows.
 fn fitting_commands(view: &AdviceView<'_>, things: &[HeldThing<'_>], room: usize) -> Vec<PageLine> {
     let mut lines = vec![PageLine::plain("")];
     for (thing, number) in things.iter().zip(1..) {
@@ -203,7 +203,7 @@ fn day_and_minute(ms: i64) -> String {
     minute(ms).get(YEAR_LENGTH..).unwrap_or("-").to_owned()
 }
 
-/// What such answers were worth, and the calls that open a thing.
+/// The record of such answers, and the calls that open a thing.
 fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
     let mut lines = vec![PageLine::plain("")];
     let records = records_words(view);
@@ -318,7 +318,7 @@ impl TableLayout {
 struct ThingRow {
     number: usize,
     jobs: String,
-    /// Share of the held jobs, with those of the rows above.
+    /// Share of the held jobs up to this row.
     sum: String,
     answers: Vec<String>,
     /// Jobs with the first answer.
@@ -374,7 +374,7 @@ fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
     thing.answers.iter().map(cell).collect()
 }
 
-/// Number of the jobs to try that are among those of the row. Others are in the row of the same thing.
+/// Number of the jobs to try in the row. Others are in the row of the same thing.
 fn tried_jobs(thing: &HeldThing<'_>, answer: &ThingAnswer) -> usize {
     let jobs: BTreeSet<JobId> = thing.members.iter().map(|one| one.job).collect();
     let tried = answer.settled_by.iter().filter(|job| jobs.contains(job));
@@ -462,7 +462,7 @@ struct Table<'a> {
 
 impl Table<'_> {
     /// Returns the first `shown` rows in at most `room` lines, if these are not fewer than the rows: each in one line,
-    /// and the first ones in more as far as there is room.
+    /// and the first ones in more where there is room.
     fn fitting(&self, shown: usize, room: usize) -> Vec<PageLine> {
         let mut spare = room.saturating_sub(shown);
         let mut lines = Vec::new();
