@@ -61,6 +61,19 @@ impl FailedThing {
         })
     }
 
+    /// Returns the kind of the thing, without its name.
+    pub fn without_name(&self) -> FailedThing {
+        match self {
+            FailedThing::Server(_) => FailedThing::Server(String::new()),
+            FailedThing::Directory(_) => FailedThing::Directory(String::new()),
+            FailedThing::Room(_) => FailedThing::Room(String::new()),
+            FailedThing::Program(_) => FailedThing::Program(String::new()),
+            FailedThing::Image(_) => FailedThing::Image(String::new()),
+            FailedThing::SitePolicy(_) => FailedThing::SitePolicy(String::new()),
+            other => other.clone(),
+        }
+    }
+
     fn of_resource(kind: ReasonKind) -> Option<FailedThing> {
         match (kind.thing, kind.outcome) {
             (Thing::Memory, Outcome::Exceeded) => Some(FailedThing::Memory),
@@ -171,6 +184,7 @@ impl fmt::Display for FailedThing {
             FailedThing::Disk => f.write_str("asked less disk than used"),
             FailedThing::Cpus => f.write_str("asked fewer CPUs than used"),
             FailedThing::Server(name) => named(f, "server", name),
+            FailedThing::Directory(name) if name.is_empty() => f.write_str("directory"),
             FailedThing::Directory(name) => f.write_str(name),
             FailedThing::Room(name) if name.is_empty() => f.write_str("no space left on machines"),
             FailedThing::Room(name) => write!(f, "no space left in {name}"),

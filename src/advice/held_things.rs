@@ -12,6 +12,7 @@ use super::failed_thing::FailedThing;
 use super::held_ids::HeldId;
 use super::job_advice::JobAdvice;
 use super::job_command::JobId;
+use poolcast_base::output;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::HoldAction;
 
@@ -75,10 +76,45 @@ pub struct HeldThing<'a> {
 }
 
 impl HeldThing<'_> {
+    /// The answers in capitals, each with the number of its jobs if there are several.
+    pub fn answer_cells(&self) -> Vec<String> {
+        let is_only = self.answers.len() == 1;
+        let cell = |answer: &ThingAnswer| {
+            let jobs = output::with_commas(answer.jobs as u64);
+            match answer.action {
+                HoldAction::Probe if answer.settled_by.is_empty() => format!("TRIED {jobs}"),
+                HoldAction::Probe => format!("TRY {} of {jobs}", self.tried_jobs(answer)),
+                action if is_only => answer_name(action).to_owned(),
+                action => format!("{} {jobs}", answer_name(action)),
+            }
+        };
+        self.answers.iter().map(cell).collect()
+    }
+
+    /// Number of the jobs to try among these jobs. Others are among the other jobs of the same thing.
+    fn tried_jobs(&self, answer: &ThingAnswer) -> usize {
+        let jobs: BTreeSet<JobId> = self.members.iter().map(|one| one.job).collect();
+        let tried = answer.settled_by.iter().filter(|job| jobs.contains(job));
+        tried.count()
+    }
+
     /// The highest probability of success that is stated for one of the jobs; less than 0 if there is none.
     pub fn best_odds(&self) -> f64 {
         let odds = self.members.iter().filter_map(|one| one.probability);
         odds.fold(-1.0, f64::max)
+    }
+}
+
+/// The action in capitals, as in the table of things.
+pub fn answer_name(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "RELEASE",
+        HoldAction::Probe => "TRY ONE",
+        HoldAction::Later => "LATER",
+        HoldAction::Fix => "FIX",
+        HoldAction::Remove => "REMOVE",
+        HoldAction::Leave => "LEAVE",
+        HoldAction::None => "NO ADVICE",
     }
 }
 

@@ -24,7 +24,6 @@ use super::{choices, logs, text, trained_run};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{
     AdviceBasis, AdviceModels, AnswerTally, HeldGrouping, JobAdvice, advise, apply_reason_rules,
-    name_probes_of_things,
 };
 use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
@@ -206,7 +205,6 @@ fn conclude_without_model(
     }
 
     logs::add_words(config, &mut advice)?;
-    name_probes_of_things(&mut advice);
     output::note(&format!("note: no model was trained: {}", few.why));
     output::print(&format!(
         "Events\n{}\n{}\neverything is in {}\n",
@@ -321,7 +319,6 @@ fn write_run_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) ->
         advice: advice.to_vec(),
     };
     logs::add_words(config, &mut held.advice)?;
-    name_probes_of_things(&mut held.advice);
     let inputs = ReportInputs::read(&config.out, false)?;
     write_page(&inputs, Some(&held), &config.out.join(REPORT_FILE))?;
     Ok(held)

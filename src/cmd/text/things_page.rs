@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::advice::{AdviceView, action_count, minute};
 use poolcast_advice::{
-    CommandMoment, FailedThing, HeldGrouping, HeldThing, JobId, ThingAnswer, fitting_cause,
+    CommandMoment, FailedThing, HeldGrouping, HeldThing, ThingAnswer, answer_name, fitting_cause,
     thing_commands,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
@@ -90,7 +90,7 @@ fn fitting_commands(view: &AdviceView<'_>, things: &[HeldThing<'_>], room: usize
         let mut added = Vec::new();
         for command in &commands {
             let jobs = output::counted(command.jobs, "job");
-            let title = format!("#{number}, {} {jobs}:", action_name(command.action));
+            let title = format!("#{number}, {} {jobs}:", answer_name(command.action));
             added.push(PageLine::of(LineColour::Dim, title));
             added.push(PageLine::plain(format!("  {}", command.command)));
         }
@@ -135,7 +135,7 @@ fn answers_words(view: &AdviceView<'_>) -> String {
         let jobs = action_count(&view.chosen, action);
         if jobs > 0 {
             let jobs = output::with_commas(jobs as u64);
-            counts.push(format!("{} {jobs}", action_name(action)));
+            counts.push(format!("{} {jobs}", answer_name(action)));
         }
     }
     format!("{}: {}", view.held_words(), counts.join(", "))
@@ -250,7 +250,7 @@ fn records_words(view: &AdviceView<'_>) -> Option<String> {
             continue;
         };
         let right = if records.is_empty() { " right" } else { "" };
-        let name = action_name(action);
+        let name = answer_name(action);
         records.push(format!("{name} {:.0} %{right}", (100.0 * share).floor()));
     }
     let listed = records.join(", ");
@@ -340,7 +340,7 @@ fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> 
             number,
             jobs: output::with_commas(thing.jobs as u64),
             sum: share_words(sum, all),
-            answers: answer_cells(thing),
+            answers: thing.answer_cells(),
             first_jobs: thing.answers.first().map_or(0, |answer| answer.jobs),
             all_jobs: thing.jobs,
             what: thing.thing.clone(),
@@ -357,28 +357,6 @@ fn share_words(part: usize, all: usize) -> String {
     let percent = (100.0 * part as f64 / all.max(1) as f64).round() as u32;
     let most = if part < all { 99 } else { 100 };
     format!("{}%", percent.min(most))
-}
-
-/// The answers about a thing, each in a cell.
-fn answer_cells(thing: &HeldThing<'_>) -> Vec<String> {
-    let is_only = thing.answers.len() == 1;
-    let cell = |answer: &ThingAnswer| {
-        let jobs = output::with_commas(answer.jobs as u64);
-        match answer.action {
-            HoldAction::Probe if answer.settled_by.is_empty() => format!("TRIED {jobs}"),
-            HoldAction::Probe => format!("TRY {} of {jobs}", tried_jobs(thing, answer)),
-            action if is_only => action_name(action).to_owned(),
-            action => format!("{} {jobs}", action_name(action)),
-        }
-    };
-    thing.answers.iter().map(cell).collect()
-}
-
-/// Number of the jobs to try in the row. Others are in the row of the same thing.
-fn tried_jobs(thing: &HeldThing<'_>, answer: &ThingAnswer) -> usize {
-    let jobs: BTreeSet<JobId> = thing.members.iter().map(|one| one.job).collect();
-    let tried = answer.settled_by.iter().filter(|job| jobs.contains(job));
-    tried.count()
 }
 
 /// The last failure and the successes since, and the place of most failures; or else the reason why no command helps.
@@ -438,19 +416,6 @@ pub(super) fn age_words(ms: i64) -> String {
         ms if ms < HOUR_MS => format!("{} min", ms / MINUTE_MS),
         ms if ms <= MAX_HOURS * HOUR_MS => format!("{} h", ms / HOUR_MS),
         ms => format!("{} d", ms / DAY_MS),
-    }
-}
-
-/// The action in capitals, as in the cells of the table.
-pub(super) fn action_name(action: HoldAction) -> &'static str {
-    match action {
-        HoldAction::Release => "RELEASE",
-        HoldAction::Probe => "TRY ONE",
-        HoldAction::Later => "LATER",
-        HoldAction::Fix => "FIX",
-        HoldAction::Remove => "REMOVE",
-        HoldAction::Leave => "LEAVE",
-        HoldAction::None => "NO ADVICE",
     }
 }
 
