@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::rehearsed_actions::RehearsedActions;
 use htcondor_eventlog::HELD;
 use poolcast_base::output;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
@@ -22,13 +23,16 @@ pub struct RehearsedSkill {
     pub kind_right: Proportion,
     /// Firm answers that were right.
     pub firm_right: Proportion,
+    /// Right answers, by action.
+    #[serde(default)]
+    pub by_action: RehearsedActions,
 }
 
 impl RehearsedSkill {
     /// Returns true if the numbers are possible in a rehearsal. A file may have any.
     pub(super) fn is_valid(&self) -> bool {
         let counts = [self.kind_right, self.firm_right];
-        counts.iter().all(|share| share.count <= share.of)
+        counts.iter().all(|share| share.count <= share.of) && self.by_action.is_valid()
     }
 }
 
@@ -37,6 +41,7 @@ impl From<&RehearsalTally> for RehearsedSkill {
         RehearsedSkill {
             kind_right: tally.advice.kind_right,
             firm_right: tally.firm_right,
+            by_action: tally.into(),
         }
     }
 }

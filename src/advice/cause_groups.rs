@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::cause_words::{cause_words, with_shared_numbers, without_numbers};
 use super::common_place::CommonPlace;
+use super::failed_thing::FailedThing;
 use super::held_ids::{HeldCommand, HeldId};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
@@ -17,6 +18,7 @@ use super::look::job_look::{JobLook, LookState};
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
 use super::thing_words::thing_name;
+use poolcast_base::shared_text::NumberedText;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_rank};
 
@@ -38,8 +40,20 @@ pub struct CauseGroup<'a> {
     /// Short description of the cause, from the hold reasons, or else from the hold code. `#` stands for
     /// numbers that differ between the jobs.
     pub words: String,
+    /// The name of the thing that failed, which other causes may share.
+    pub thing: String,
+    /// The thing or mistake behind the cause.
+    #[serde(skip)]
+    pub failed: FailedThing,
     /// The ids of the jobs.
     pub jobs: Vec<JobId>,
+    /// The advice on the jobs.
+    #[serde(skip)]
+    pub members: Vec<&'a JobAdvice>,
+    /// The jobs whose release settles the answer for all: these or others of the thing. Empty unless the answer
+    /// is to try one, and while the outcome of a released job is awaited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settled_by: Vec<JobId>,
     /// Clusters that the jobs belong to.
     pub clusters: usize,
     /// Known owners of the jobs.
@@ -60,9 +74,9 @@ pub struct CauseGroup<'a> {
     pub memory_plans: Vec<&'a MemoryPlan>,
     /// State of the thing that the latest hold is for, among the holds with a known state.
     pub state: Option<&'a ThingState>,
-    /// The name of that thing.
+    /// The name of what that is the state of.
     #[serde(skip)]
-    pub thing: Option<String>,
+    pub state_of: Option<String>,
     /// True if the answer would be a release or a probe if more outcomes of the owners were known.
     #[serde(skip)]
     pub lacks_outcomes: bool,
@@ -115,6 +129,7 @@ struct CauseKey {
     hold_subcode: i32,
     /// The cause in words, with each number replaced by `#`.
     words: String,
+    failed: FailedThing,
     /// Binary logarithm of the raised request, rounded up; 0 without a request.
     raise_class: u32,
     /// State of the job's file, if a look at it decides. Jobs whose files differ get two commands.
@@ -128,12 +143,12 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     // A reason is read once for each job: its words make the key, and are shared with the other jobs.
     let mut by_cause: BTreeMap<CauseKey, (String, Vec<&'a JobAdvice>)> = BTreeMap::new();
     for advice in chosen {
-        let words = shown_cause(advice);
-        let (shared, jobs) = by_cause.entry(cause_key(advice, &words)).or_default();
+        let cause = HoldCause::read(advice);
+        let (shared, jobs) = by_cause.entry(cause_key(advice, &cause)).or_default();
         *shared = if jobs.is_empty() {
-            words
+            cause.words
         } else {
-            with_shared_numbers(shared, &words)
+            with_shared_numbers(shared, &cause.words)
         };
         jobs.push(advice);
     }
@@ -166,13 +181,13 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
 
 /// Returns the name of the group that `advice` belongs to.
 pub fn cause_name(advice: &JobAdvice) -> String {
-    name_of(&cause_key(advice, &shown_cause(advice)))
+    name_of(&cause_key(advice, &HoldCause::read(advice)))
 }
 
 /// Returns true if `advice` belongs to one of the groups in `names`, or belonged to it before its file
 /// was repaired: a command that asks for the jobs of a group is typed once they are fixed.
 pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
-    let key = cause_key(advice, &shown_cause(advice));
+    let key = cause_key(advice, &HoldCause::read(advice));
     let is_named = |key: &CauseKey| names.contains(&name_of(key));
     let is_in_order = advice.look.as_ref().is_some_and(|look| {
         // A file repaired within the slack of the clocks is found unchanged.
@@ -181,7 +196,11 @@ pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
             LookState::Changed | LookState::Unchanged | LookState::HasRoom
         )
     });
-    is_named(&key) || is_in_order && keys_before_repair(&key).iter().any(is_named)
+    let before = || {
+        let cause = HoldCause::with_answer(advice, HoldAction::Fix);
+        keys_before_repair(&cause_key(advice, &cause))
+    };
+    is_named(&key) || is_in_order && before().iter().any(is_named)
 }
 
 /// Returns the keys that the group of `key` may have had before the file of its jobs was repaired.
@@ -210,19 +229,41 @@ fn name_of(key: &CauseKey) -> String {
     format!("{:06x}", hash >> 40)
 }
 
+/// The cause of one hold.
+struct HoldCause {
+    words: String,
+    failed: FailedThing,
+}
+
+impl HoldCause {
+    /// Reads the cause of the hold from its reason if there is one, or else from its code.
+    fn read(advice: &JobAdvice) -> HoldCause {
+        HoldCause::with_answer(advice, advice.action)
+    }
+
+    /// Reads the cause like [`HoldCause::read`], as it is if `action` is the answer.
+    fn with_answer(advice: &JobAdvice, action: HoldAction) -> HoldCause {
+        let facts = advice.reason_facts();
+        let is_by_code =
+            is_cause_given_by_code(advice) || advice.reason.as_ref().is_none_or(is_empty);
+        HoldCause {
+            words: if is_by_code {
+                code_words(advice)
+            } else {
+                cause_words(&facts)
+            },
+            failed: FailedThing::new(advice, &facts, action),
+        }
+    }
+}
+
+fn is_empty(reason: &NumberedText) -> bool {
+    reason.to_string().is_empty()
+}
+
 /// Describes the cause of a hold, by its reason if there is one, or else by its code.
 pub fn shown_cause(advice: &JobAdvice) -> String {
-    let reason = advice
-        .reason
-        .as_ref()
-        .filter(|_| !is_cause_given_by_code(advice))
-        .map(ToString::to_string);
-    match reason {
-        Some(reason) if !reason.is_empty() => {
-            cause_words(&reason, (advice.hold_code, advice.hold_subcode))
-        }
-        _ => code_words(advice),
-    }
+    HoldCause::read(advice).words
 }
 
 /// Describes the cause in few words, without its reason.
@@ -249,8 +290,8 @@ fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
     is_raise && advice.hold_code == 34 || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
 }
 
-/// Returns the key of `advice`, whose cause has these `words`.
-fn cause_key(advice: &JobAdvice, words: &str) -> CauseKey {
+/// Returns the key of `advice`, which has this `cause`.
+fn cause_key(advice: &JobAdvice, cause: &HoldCause) -> CauseKey {
     let raise_class = advice
         .raise
         .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
@@ -259,7 +300,8 @@ fn cause_key(advice: &JobAdvice, words: &str) -> CauseKey {
         ap: advice.ap.as_str().to_owned(),
         hold_code: advice.hold_code,
         hold_subcode: advice.hold_subcode,
-        words: without_numbers(words),
+        words: without_numbers(&cause.words),
+        failed: cause.failed.clone(),
         raise_class,
         look: deciding_look(advice).map(|look| look.state),
     }
@@ -295,7 +337,11 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         hold_code: first.hold_code,
         hold_subcode: first.hold_subcode,
         words,
+        thing: key.failed.to_string(),
+        failed: key.failed.clone(),
         jobs: jobs.iter().map(|advice| advice.job).collect(),
+        members: jobs.to_vec(),
+        settled_by: settling_jobs(jobs.iter().copied()),
         clusters: clusters.len(),
         owners: owners.collect(),
         odds: odds_range(jobs),
@@ -305,7 +351,7 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         is_by_look: key.look.is_some(),
         memory_plans: memory_plans_of(jobs),
         state,
-        thing: last_known
+        state_of: last_known
             .zip(state)
             .map(|(advice, state)| thing_name(advice, state.kind)),
         lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
@@ -330,7 +376,7 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
 }
 
 /// Returns true if jobs with the answer of `advice` may succeed on another machine without a repair.
-fn may_avoid_machine(advice: &JobAdvice) -> bool {
+pub(super) fn may_avoid_machine(advice: &JobAdvice) -> bool {
     let needs_repair = matches!(
         advice.action,
         HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
@@ -404,6 +450,12 @@ fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
     by_job.into_values().collect()
 }
 
+/// Returns the jobs whose release settles the answers for `jobs`.
+pub(super) fn settling_jobs<'a>(jobs: impl Iterator<Item = &'a JobAdvice>) -> Vec<JobId> {
+    let settling = jobs.flat_map(|advice| advice.settled_by.iter().copied());
+    settling.collect::<BTreeSet<JobId>>().into_iter().collect()
+}
+
 /// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.
 fn is_named(advice: &JobAdvice) -> bool {
     advice.action != HoldAction::Probe || advice.command.is_some()
@@ -465,7 +517,7 @@ mod tests {
         for one in &mut advice {
             one.reason = Some("reading from file /in/a.dat: (errno 2)".into());
         }
-        let name = |advice: &[JobAdvice]| groups_of(advice)[0].thing.clone();
+        let name = |advice: &[JobAdvice]| groups_of(advice)[0].state_of.clone();
         assert_eq!(name(&advice), None);
         assert!(groups_of(&advice)[0].state.is_none());
 

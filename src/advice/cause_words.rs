@@ -1,14 +1,12 @@
 //! Shortens a hold reason to the words that identify its cause: the file or the host, and the
 //! error.
 
-use super::addresses::{server_of, without_secrets};
-use htcondor_holdreasons::{Number, Operation, Outcome, ReasonKind, Thing, read_reason};
+use super::addresses::server_of;
+use htcondor_holdreasons::{Number, Operation, Outcome, ReasonFacts, ReasonKind, Thing};
 use poolcast_base::output::columns_of;
 
-/// Returns the words of `reason`, of a hold with these `codes`, that identify the cause: what failed, and how, or
-/// else the innermost message. `reason` must be a single line.
-pub(super) fn cause_words(reason: &str, codes: (i32, i32)) -> String {
-    let facts = read_reason(&without_secrets(reason), Some(codes));
+/// Returns the words of `facts` that identify the cause: what failed, and how, or else the innermost message.
+pub(super) fn cause_words(facts: &ReasonFacts) -> String {
     let named = facts.shown_name().filter(|_| !facts.is_by_code);
     let words = named.and_then(|name| words_of(facts.kind, facts.number, name));
     words.unwrap_or_else(|| policy_words(&facts.message))
@@ -129,7 +127,14 @@ pub(super) fn with_shared_numbers(words: &str, others: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use htcondor_holdreasons::read_reason;
+
+    use super::super::addresses::without_secrets;
     use super::*;
+
+    fn words(reason: &str, codes: (i32, i32)) -> String {
+        cause_words(&read_reason(&without_secrets(reason), Some(codes)))
+    }
 
     #[test]
     fn numbers_that_differ_are_left_out() {
@@ -145,45 +150,45 @@ mod tests {
         let output = "Transfer output files failure at execution point slot1_2@localhost while sending files to access point localhost. \
             Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53015/scratch/out.txt: \
             (errno 2) No such file or directory";
-        assert_eq!(cause_words(output, (12, 2)), "out.txt is missing");
+        assert_eq!(words(output, (12, 2)), "out.txt is missing");
         let input = "Details: reading from file /project/of/a/large/climate/site.dat: (errno 2) No such file or directory";
         assert_eq!(
-            cause_words(input, (13, 2)),
+            words(input, (13, 2)),
             "/project/of/a/large/climate/site.dat is missing"
         );
         assert_eq!(
-            cause_words(
+            words(
                 "Error from slot1_13@e2042.glacier.example: memory usage exceeded request_memory",
                 (34, 102)
             ),
             "memory usage exceeded request_memory"
         );
         assert_eq!(
-            cause_words(
+            words(
                 "Error from slot1@e: Failed to execute '/usr/bin/singularity': (errno=2: 'No such')",
                 (6, 2)
             ),
             "cannot execute /usr/bin/singularity"
         );
         assert_eq!(
-            cause_words(
+            words(
                 "Transfer output files failure at access point ap9 while receiving files from execution point slot1@e. Details: \
                  writing to file /home/ada/out.dat: (errno 122) Disk quota exceeded",
                 (12, 122)
             ),
             "/home/ada/out.dat: quota exceeded"
         );
-        assert_eq!(cause_words("", (0, 0)), "");
+        assert_eq!(words("", (0, 0)), "");
     }
 
     #[test]
     fn paths_lose_names_until_they_fit() {
-        let words = "/project/of/climate/site.dat is missing";
-        let shown = [40, 31, 30, 5].map(|most| fitting_cause(words, most));
+        let path = "/project/of/climate/site.dat is missing";
+        let shown = [40, 31, 30, 5].map(|most| fitting_cause(path, most));
         assert_eq!(
             shown,
             [
-                words,
+                path,
                 ".../climate/site.dat is missing",
                 ".../site.dat is missing",
                 ".../site.dat is missing",
@@ -206,11 +211,11 @@ mod tests {
             )
         };
         assert_eq!(
-            cause_words(&reason("Transfer.TimedOut"), (13, 256)),
+            words(&reason("Transfer.TimedOut"), (13, 256)),
             "osdf:///facility/data: timed out"
         );
         assert_eq!(
-            cause_words(&reason("Specification.FileNotFound"), (13, 256)),
+            words(&reason("Specification.FileNotFound"), (13, 256)),
             "osdf:///facility/data/x.tar is missing"
         );
     }
@@ -223,14 +228,11 @@ mod tests {
                  URL returned error: {status} ( URL file = http://localhost:8000/in/ref2.fa )"
             )
         };
-        let missing = cause_words(&reason("404"), (13, 256));
+        let missing = words(&reason("404"), (13, 256));
         assert_eq!(missing, "http://localhost:8000/in/ref2.fa is missing");
         assert_eq!(fitting_cause(&missing, 33), ".../in/ref2.fa is missing");
-        assert_eq!(
-            cause_words(&reason("503"), (13, 256)),
-            "localhost:8000: HTTP 503"
-        );
-        let unknown = cause_words(&reason("418"), (13, 256));
+        assert_eq!(words(&reason("503"), (13, 256)), "localhost:8000: HTTP 503");
+        let unknown = words(&reason("418"), (13, 256));
         assert!(
             unknown.starts_with("The requested URL returned error: 418"),
             "{unknown}"
@@ -246,12 +248,12 @@ mod tests {
                  URL returned error: 403 ( URL file = {url} )"
             )
         };
-        let forbidden = cause_words(&reason("1f2e"), (13, 256));
+        let forbidden = words(&reason("1f2e"), (13, 256));
         assert_eq!(
             forbidden,
             "https://bucket.s3.example/in/ref.fa: permission denied"
         );
-        assert_eq!(cause_words(&reason("99ab"), (13, 256)), forbidden);
+        assert_eq!(words(&reason("99ab"), (13, 256)), forbidden);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use htcondor_holdreasons::ReasonKind;
+use htcondor_holdreasons::{ReasonFacts, ReasonKind, read_reason};
 use serde::{Serialize, Serializer};
 
+use super::addresses::without_secrets;
 use super::held_ids::HeldId;
 use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::look::job_look::JobLook;
@@ -144,6 +145,10 @@ pub struct JobAdvice {
     /// The cause that a probe is for; absent for other answers.
     #[serde(skip)]
     pub(super) probe_cause: Option<ProbeCause>,
+    /// The jobs whose release settles the answer, this one or others that are held for the same thing. Empty
+    /// unless the answer is to try one.
+    #[serde(serialize_with = "serialize_slice")]
+    pub settled_by: Arc<[JobId]>,
     /// Results of the last probe of its cause that was recommended since the job is held.
     #[serde(serialize_with = "serialize_slice")]
     pub probes: Arc<[ProbeResult]>,
@@ -199,6 +204,15 @@ pub struct JobAdvice {
 }
 
 impl JobAdvice {
+    /// Reads the reason of the hold, or else what is stored of it.
+    pub(super) fn reason_facts(&self) -> ReasonFacts {
+        let Some(reason) = &self.reason else {
+            return self.stated.into();
+        };
+        let codes = (self.hold_code, self.hold_subcode);
+        read_reason(&without_secrets(&reason.to_string()), Some(codes))
+    }
+
     /// Returns the job with the attributes of its hold, for commands.
     pub(super) fn held_id(&self) -> HeldId {
         HeldId {
@@ -329,6 +343,7 @@ impl JobAdvice {
             later_probability: None,
             good_until_ms: None,
             probe_cause: None,
+            settled_by: Arc::default(),
             probes: Arc::default(),
             state: None,
             lacks_outcomes: false,

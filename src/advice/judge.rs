@@ -188,6 +188,7 @@ impl HoldJudge<'_> {
             later_probability: evidence.and_then(HeldEvidence::stated_later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
+            settled_by: Arc::default(),
             probes: Arc::default(),
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,

@@ -195,6 +195,7 @@ impl QueuedJob {
             later_probability: None,
             good_until_ms: None,
             probe_cause: None,
+            settled_by: Arc::default(),
             probes: Arc::default(),
             state: None,
             lacks_outcomes: false,

@@ -4,14 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::addresses::without_secrets;
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind};
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use super::remedy::{raised_disk, raised_memory, remedy_command};
 use htcondor_holdreasons::rules::{Action, Party, Rule, rule_for, rule_with};
-use htcondor_holdreasons::{
-    Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain, read_reason,
-};
+use htcondor_holdreasons::{Explanation, Outcome, ReasonFacts, ReasonKind, Thing, explain};
 use poolcast_base::output;
 use poolcast_base::parallel::map_items;
 use poolcast_base::shared_text::SharedText;
@@ -65,22 +62,13 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
         || rule.action == Action::TryOne && was_held_again(advice);
     let answers = is_sure && may_answer(advice);
     answers.then(|| {
-        let facts = facts_of(advice);
+        let facts = advice.reason_facts();
         ReadReason {
             rule: rule_with(advice.stated, &facts.message).unwrap_or(rule),
             explanation: explain(&facts),
             facts,
         }
     })
-}
-
-/// Reads the reason of a job, or else what is stored of it.
-fn facts_of(advice: &JobAdvice) -> ReasonFacts {
-    let Some(reason) = &advice.reason else {
-        return advice.stated.into();
-    };
-    let codes = (advice.hold_code, advice.hold_subcode);
-    read_reason(&without_secrets(&reason.to_string()), Some(codes))
 }
 
 /// Returns true if neither a look nor an outcome of this log answers about the job.
@@ -327,6 +315,8 @@ fn remedy_of(raise: RaisedRequest) -> Remedy {
 
 #[cfg(test)]
 mod tests {
+    use htcondor_holdreasons::read_reason;
+
     use super::*;
 
     /// Advice on a job that is held for `reason`, known from elsewhere alone.

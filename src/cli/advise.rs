@@ -61,10 +61,26 @@ pub struct AdviseArgs {
     /// put back again. Asks the queue for your own jobs, or uses the idle and running jobs in --queue
     #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
     pub idle: bool,
-    /// Print all causes with all commands, not only those that fit on a screen per hundred held
-    /// jobs
+    /// Print all things that jobs are held for, with all causes and commands, and not only the things
+    /// that fit on one screen
     #[arg(long = "all", group = "view")]
     pub shows_all: bool,
+    /// Property that the jobs of a row of the page share
+    #[arg(
+        long,
+        value_enum,
+        default_value = "thing",
+        hide_possible_values = false
+    )]
+    pub by: PageGrouping,
+    /// Only the jobs of this number on the page that the same call printed last, with causes, ids and
+    /// commands. Jobs that the page did not show are left out, and an expired page is refused
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "check", "dag", "idle", "watch"])]
+    pub thing: Option<usize>,
+    /// Print only the commands for the jobs of --thing, as lines for `sh`. Those that wait for a
+    /// repair, or for a fault to pass, are comments
+    #[arg(long = "commands", group = "view", requires = "thing")]
+    pub prints_commands: bool,
     /// Print one line per job, not per cause
     #[arg(long = "jobs", group = "view")]
     pub lists_jobs: bool,
@@ -113,7 +129,7 @@ pub struct AdviseArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub filter: AdviceFilterArgs,
-    /// Order of the jobs in --jobs, --long and --ids
+    /// Order of the jobs in --jobs, --long and --ids; `since` and `odds` also order the rows of the page
     #[arg(
         long,
         value_enum,
@@ -184,6 +200,21 @@ impl ActionFilter {
             ActionFilter::None => HoldAction::None,
         }
     }
+}
+
+/// The common property of the jobs of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PageGrouping {
+    /// The thing that failed, such as a server, a full disk or requests for too little memory
+    Thing,
+    /// The words of their reasons, and the answer
+    Cause,
+    /// Their owner: the list of those to write to
+    Owner,
+    /// Their cluster
+    Cluster,
+    /// Their hold code
+    Code,
 }
 
 /// Order of jobs.

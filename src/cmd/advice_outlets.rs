@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::advice_sources::{AdviceSources, LearnedRun};
+use super::advice_sources::AdviceSources;
 use super::text::advice::{AdviceView, SCHEMA_VERSION};
 use poolcast_advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_base::error::hinted;
 use poolcast_base::output::{self, JsonDocument};
-use poolcast_base::user_directories;
 use poolcast_cli::AdviseArgs;
 use poolcast_site::metrics::AdviceMetrics;
 use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
@@ -42,7 +41,7 @@ pub(super) fn send_all(
     if args.notify.is_empty() {
         return outcome;
     }
-    let dir = state_dir(sources)?;
+    let dir = notice_dir(sources)?;
     let groups = cause_groups(&view.chosen);
     let call = view.call.as_deref().unwrap_or_default();
     for target in &args.notify {
@@ -111,11 +110,9 @@ fn write_pages(dir: &Path, view: &AdviceView<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The directory in which the state of notices is kept: beside the run, or else one of the user.
-fn state_dir(sources: &AdviceSources) -> Result<PathBuf> {
-    let ledger = sources.learned.as_ref().and_then(LearnedRun::ledger_dir);
-    let dir = ledger.or_else(user_directories::state_directory);
-    dir.with_context(|| {
+/// The directory in which the state of notices is kept.
+fn notice_dir(sources: &AdviceSources) -> Result<PathBuf> {
+    sources.state_dir().with_context(|| {
         hinted(
             "no directory is known that remembers which causes were sent",
             "set HOME or XDG_STATE_HOME",

@@ -160,6 +160,12 @@ struct HistoryLog {
 }
 
 impl AdviceSources {
+    /// The directory that keeps what later calls need: beside the run, or else one of the user.
+    pub(super) fn state_dir(&self) -> Option<PathBuf> {
+        let ledger = self.learned.as_ref().and_then(LearnedRun::ledger_dir);
+        ledger.or_else(user_directories::state_directory)
+    }
+
     /// Finds the inputs that `args` name. Without a run, there may be no log.
     ///
     /// # Errors

@@ -10,18 +10,22 @@ use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::idle_advice::print_idle_advice;
 use super::others_jobs::{OthersJobs, none_of_own_words};
+use super::page_numbers::{commands_text, keep_numbers, shown_thing};
 use super::text::advice::{AdviceView, flag_words, long_text, shell_word, skipped_jobs_words};
+use super::text::advice_page::AdvicePage;
 use super::text::restart_loops::{LoopLayout, loop_lines};
-use super::text::{advice_jobs, advice_page, answer_check};
+use super::text::things_page::rows_of;
+use super::text::{advice_jobs, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{
-    CheckedAnswers, JobAdvice, JobSelection, exit_code, has_cause_name, read_answers,
+    CheckedAnswers, HeldGrouping, JobAdvice, JobSelection, ShownThing, exit_code, has_cause_name,
+    name_probes_of_things, read_answers,
 };
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
-use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
+use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder, PageGrouping};
 use poolcast_collect::find_generations;
 use poolcast_holds::decision::{HoldAction, answer_rank};
 
@@ -56,14 +60,30 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         print_idle_advice(args, &sources, args.now.unwrap_or_else(now_ms))?;
         return Ok(EXIT_DONE);
     }
+    let shown = match args.thing {
+        Some(number) => {
+            let (dir, call) = (sources.state_dir(), repeat_command(args));
+            let now_ms = args.now.unwrap_or_else(now_ms);
+            Some(shown_thing(
+                dir.as_deref(),
+                number,
+                call.as_deref(),
+                now_ms,
+            )?)
+        }
+        None => None,
+    };
     let asked = ask(args, &sources, &sources.selections)?;
-    let view = view_of(args, &sources, &asked);
+    let view = view_of(args, &sources, &asked, shown.as_ref());
+    if let Some(shown) = shown.filter(|shown| view.chosen.len() < shown.jobs()) {
+        note_missing_jobs(&view, &shown)?;
+    }
     let skipped = asked.agreement.and_then(|agreement| agreement.skipped);
     if let Some(skipped) = skipped.filter(|_| args.ids) {
         output::note(&format!("note: {}", skipped_jobs_words(skipped)));
     }
     let is_one_job = is_one_job(&sources);
-    print_view(args, &view, is_one_job && !view.chosen.is_empty())?;
+    print_view(args, &sources, &view, is_one_job && !view.chosen.is_empty())?;
     if args.at.is_none() {
         let now_ms = args.now.unwrap_or_else(now_ms);
         asked.record(&sources, &view.chosen, now_ms);
@@ -74,6 +94,26 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     } else {
         EXIT_DONE
     })
+}
+
+/// Says how many jobs of a page are not held any more.
+///
+/// # Errors
+/// Fails if none is.
+fn note_missing_jobs(view: &AdviceView<'_>, shown: &ShownThing) -> Result<()> {
+    let jobs = output::counted(shown.jobs(), "job");
+    ensure!(
+        !view.chosen.is_empty(),
+        hinted(
+            format!("none of the {jobs} of this number is held any more"),
+            "ask again without `--thing`"
+        )
+    );
+    let missing = output::with_commas((shown.jobs() - view.chosen.len()) as u64);
+    output::note(&format!(
+        "note: {missing} of the {jobs} of this number are not held any more"
+    ));
+    Ok(())
 }
 
 /// Reads the logs and the queue, and judges the held jobs. Each of `selections` must be held.
@@ -102,23 +142,26 @@ fn ask(
     let mut computed = ComputedAdvice::from_sources(sources, question)?;
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
+    name_probes_of_things(&mut computed.all);
     if is_of_this_user && computed.all.is_empty() {
         computed.none_of_own = none_of_own_words();
     }
     Ok(computed)
 }
 
-/// The view of the jobs that the options select.
+/// The view of the jobs that the options select, and that the `shown` thing has.
 fn view_of<'a>(
     args: &AdviseArgs,
     sources: &AdviceSources,
     asked: &'a ComputedAdvice,
+    shown: Option<&ShownThing>,
 ) -> AdviceView<'a> {
     let selections = &sources.selections;
     let mut chosen: Vec<&JobAdvice> = asked
         .all
         .iter()
         .filter(|one| is_selected(selections, one) && passes(args, !selections.is_empty(), one))
+        .filter(|one| shown.is_none_or(|shown| shown.has(one)))
         .collect();
     sort_jobs(&mut chosen, args.sort);
     AdviceView {
@@ -128,8 +171,12 @@ fn view_of<'a>(
         now_ms: Some(args.now.unwrap_or_else(now_ms)),
         width: output::page_width(),
         shows_ages: output::is_live(),
-        call: repeat_command(args),
+        call: repeat_command(args).map(|call| call + &thing_option(args)),
         shows_all: args.shows_all,
+        grouping: grouping(args.by),
+        sort: args.sort,
+        opened: args.thing,
+        terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: asked.agreement,
         earlier: asked.earlier.as_ref(),
         ended: &asked.ended,
@@ -210,14 +257,15 @@ fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8>
                 (sources, asked)
             }
         };
-        let view = view_of(args, &sources, &asked);
+        let view = view_of(args, &sources, &asked, None);
         let Some(news) = progress.news(&view) else {
             return Ok(());
         };
         if args.json {
             output::print_json_line(text::advice::SCHEMA_VERSION, &view.document())?;
         } else {
-            let page = view_text(args, &view, is_one_job(&sources) && !view.chosen.is_empty());
+            let is_one_job = is_one_job(&sources) && !view.chosen.is_empty();
+            let page = view_text(args, &sources, &view, is_one_job);
             output::write(&format!("{}{page}\n", output::shown_page(&[news])))?;
         }
         asked.record(&sources, &view.chosen, args.now.unwrap_or_else(now_ms));
@@ -255,22 +303,38 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-fn print_view(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Result<()> {
+fn print_view(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    view: &AdviceView<'_>,
+    is_one_job: bool,
+) -> Result<()> {
     if args.json {
         return output::print_json(text::advice::SCHEMA_VERSION, &view.document());
     }
     if args.ids {
         return output::print_file(&view.ids());
     }
-    pager::show(&view_text(args, view, is_one_job))
+    if args.prints_commands {
+        return output::write(&commands_text(view));
+    }
+    pager::show(&view_text(args, sources, view, is_one_job))
 }
 
-/// The text output for people.
-fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> String {
+/// The text output for people. Keeps the numbers of a page that has them.
+fn view_text(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    view: &AdviceView<'_>,
+    is_one_job: bool,
+) -> String {
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
     }
-    let end = shown_end(end_lines(args, view));
+    let end_lines = end_lines(args, view);
+    // A blank line is above them.
+    let end_rows = rows_of(view, &end_lines) + usize::from(!end_lines.is_empty());
+    let end = shown_end(end_lines);
     if is_one_job {
         let basis = output::shown_page(&view.basis_lines());
         return long_text(view) + &basis + &end;
@@ -281,8 +345,15 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
         let outdated = output::shown_page(&view.outdated_lines());
         return output::shown_page(&head) + &long_text(view) + &outdated + &end;
     }
-    let loops = output::shown_page(&page_end_loops(view));
-    output::shown_page(&advice_page::page(view)) + &loops + &end
+    let page = AdvicePage::new(view);
+    let lines = output::shown_page(&page.lines(end_rows));
+    if let Some(dir) = sources.state_dir() {
+        keep_numbers(&dir, &page, view, args.now.unwrap_or_else(now_ms));
+    }
+    if page.numbered_things().is_empty() || view.shows_all {
+        return lines + &output::shown_page(&page_end_loops(view)) + &end;
+    }
+    lines + &end
 }
 
 /// The lines on jobs that start and are put back again.
@@ -422,7 +493,35 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
         call.push_str(&format!(" --year {year}"));
     }
     call.push_str(&filter_options(args));
+    call.push_str(grouping_option(args.by));
     Some(call)
+}
+
+fn grouping(by: PageGrouping) -> HeldGrouping {
+    match by {
+        PageGrouping::Thing => HeldGrouping::Thing,
+        PageGrouping::Cause => HeldGrouping::Cause,
+        PageGrouping::Owner => HeldGrouping::Owner,
+        PageGrouping::Cluster => HeldGrouping::Cluster,
+        PageGrouping::Code => HeldGrouping::Code,
+    }
+}
+
+/// The option that groups the rows of the page in the same way again.
+fn grouping_option(by: PageGrouping) -> &'static str {
+    match by {
+        PageGrouping::Thing => "",
+        PageGrouping::Cause => " --by cause",
+        PageGrouping::Owner => " --by owner",
+        PageGrouping::Cluster => " --by cluster",
+        PageGrouping::Code => " --by code",
+    }
+}
+
+/// The option that selects the jobs of a thing again.
+fn thing_option(args: &AdviseArgs) -> String {
+    let option = |number| format!(" --thing {number}");
+    args.thing.map_or_else(String::new, option)
 }
 
 /// The options that select the same jobs again, except for their causes.

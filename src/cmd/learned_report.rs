@@ -7,16 +7,21 @@ use serde::Serialize;
 
 use super::asked_advice::earlier_answers;
 use super::default_schedd::name_other_schedds;
+use super::page_numbers::keep_numbers;
 use super::report_page::write_page;
 use super::run_answers::RunAnswers;
 use super::study::Study;
 use super::text::advice::{AdviceDocument, AdviceView, shell_word};
+use super::text::advice_page::AdvicePage;
 use super::text::changes::RunChanges;
 use super::{logs, text};
 use htcondor_eventlog as eventlog;
-use poolcast_advice::{AdviceBasis, AnswerTally, JobAdvice, advise, apply_reason_rules};
+use poolcast_advice::{
+    AdviceBasis, AnswerTally, HeldGrouping, JobAdvice, advise, apply_reason_rules,
+};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, manifest, output};
+use poolcast_cli::JobOrder;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
@@ -116,7 +121,11 @@ fn print_advice(store: &EventStore, config: &Config, held: &HeldJobs) -> Result<
         call: repeat_command(config),
         ..advice_view(&held.basis, &held.advice, earlier.as_ref())
     };
-    output::print_page(&text::advice_page::page(&view))
+    let page = AdvicePage::new(&view);
+    output::print_page(&page.lines(0))?;
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    keep_numbers(&config.out, &page, &view, now_ms);
+    Ok(())
 }
 
 fn rehearsal_document(body: &RehearsalTally) -> JsonDocument<&RehearsalTally> {
@@ -150,6 +159,10 @@ fn advice_view<'a>(
         shows_ages: false,
         call: None,
         shows_all: false,
+        grouping: HeldGrouping::Thing,
+        sort: JobOrder::Action,
+        opened: None,
+        terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: None,
         earlier,
         ended: &[],

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::progress::{StageBar, rotated_note};
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions, WrittenLog};
 use poolcast_advice::policy::OwnerNames;
-use poolcast_advice::{JobAdvice, LogWords, apply_reason_rules};
+use poolcast_advice::{JobAdvice, LogWords, apply_reason_rules, name_probes_of_things};
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_collect::{explain, explain_beginning, find_generations, found_beside, skipped_note};
@@ -137,6 +137,7 @@ impl<'a> LogReading<'a> {
 pub(super) fn add_words(config: &Config, advice: &mut [JobAdvice]) -> Result<()> {
     read_words(config)?.add_to(advice);
     apply_reason_rules(advice);
+    name_probes_of_things(advice);
     Ok(())
 }
 

@@ -50,6 +50,7 @@ mod named_inputs;
 mod node_advice;
 mod others_jobs;
 mod own_logs;
+mod page_numbers;
 mod preparation;
 mod progress;
 mod report_page;

@@ -8,7 +8,8 @@ use super::inputs::ReportInputs;
 use super::page::MAX_OPEN_CAUSES;
 use super::words;
 use poolcast_advice::{
-    CauseGroup, HeldCommand, JobAdvice, JobId, cause_groups, lack_words, state_words,
+    CauseGroup, FailedThing, HeldCommand, HeldGrouping, HeldThing, JobAdvice, JobId, cause_groups,
+    held_things, lack_words, state_words,
 };
 use poolcast_base::output;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, code_meaning};
@@ -16,6 +17,12 @@ use poolcast_holds::rehearsal::Proportion;
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
 const MAX_NAMED_JOBS: usize = 5;
+
+/// Maximum number of named owners per thing.
+const MAX_NAMED_OWNERS: usize = 2;
+
+/// One hour, in ms.
+const HOUR_MS: f64 = 3_600_000.0;
 
 /// Maximum number of causes that are shown.
 const MAX_CAUSES: usize = 200;
@@ -77,7 +84,9 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
         causes.push(held_cause(inputs, &by_job, group));
     }
     if causes.len() > MAX_OPEN_CAUSES {
-        blocks.push(ReportBlock::Table(cause_table(&causes)));
+        let things = held_things(&groups, HeldGrouping::Thing);
+        let table = thing_table(&things, inputs.is_anonymous);
+        blocks.push(ReportBlock::Table(table));
     }
     blocks.push(ReportBlock::Causes { causes });
     if groups.len() > MAX_CAUSES {
@@ -102,45 +111,73 @@ fn firm_words(held: &HeldJobs) -> String {
     })
 }
 
-/// Makes a table with one row per cause.
-fn cause_table(causes: &[HeldCause]) -> ReportTable {
+/// Makes a table with one row per thing, like the page of the verb `advise`, without names if `is_anonymous`.
+fn thing_table(things: &[HeldThing<'_>], is_anonymous: bool) -> ReportTable {
     let columns = [
-        ("what to do", 0),
-        ("code", 0),
-        ("cause", 0),
+        ("#", 0),
         ("jobs", 0),
+        ("sum, %", 0),
+        ("what to do", 0),
+        ("thing", 0),
+        ("owners", 0),
         ("clusters", 0),
-        ("lowest probability", 2),
-        ("highest probability", 2),
-        ("similar holds", 0),
-        ("similar holds that succeeded", 0),
-        ("held since", 0),
+        ("held for, h", 1),
+        ("last failure", 0),
+        ("successes since", 0),
     ];
-    let mut table = ReportTable::new("The causes, the most urgent first", &columns);
+    let mut table = ReportTable::new(
+        "What failed, first what the commands move the most jobs of",
+        &columns,
+    );
     table.is_sortable = true;
-    for cause in causes {
-        let probably = cause.certainty_words();
-        let (low, high) = cause.odds.unzip();
-        let (successes, holds) = cause.base_rate.unzip();
+    let all: usize = things.iter().map(|thing| thing.jobs).sum();
+    let mut sum = 0;
+    for (thing, number) in things.iter().zip(1_usize..) {
+        sum += thing.jobs;
+        let failure = thing
+            .state
+            .map(|state| output::utc_time(state.last_failure_ms));
         table.push([
-            format!("{probably}{}", cause.action).into(),
-            cause.code.clone().into(),
-            cause
-                .cause
-                .as_ref()
-                .unwrap_or(&cause.meaning)
-                .clone()
-                .into(),
-            cause.jobs.into(),
-            cause.clusters.into(),
-            low.into(),
-            high.into(),
-            holds.into(),
-            successes.into(),
-            output::utc_time(cause.held_since_ms).into(),
+            number.into(),
+            thing.jobs.into(),
+            (100.0 * sum as f64 / all as f64).into(),
+            thing.answer_cells().join(", ").into(),
+            thing_words(thing, is_anonymous).into(),
+            owner_words(thing, is_anonymous).into(),
+            thing.clusters.into(),
+            (thing.held_for_ms as f64 / HOUR_MS).into(),
+            failure.into(),
+            thing.state.map(|state| state.successes_since).into(),
         ]);
     }
     table
+}
+
+fn thing_words(thing: &HeldThing<'_>, is_anonymous: bool) -> String {
+    let kind = thing.failed.as_ref().map(FailedThing::without_name);
+    match kind.filter(|_| is_anonymous) {
+        Some(kind) => kind.to_string(),
+        None => words::shown(&thing.thing),
+    }
+}
+
+/// Names the owners of the most jobs with their numbers, or else counts the owners.
+fn owner_words(thing: &HeldThing<'_>, is_anonymous: bool) -> String {
+    let count = thing.owners.len();
+    if is_anonymous || count == 0 {
+        return output::with_commas(count as u64);
+    }
+    let named = thing.owners.iter().take(MAX_NAMED_OWNERS);
+    let mut owners: Vec<String> = named
+        .map(|one| {
+            let jobs = output::with_commas(one.jobs as u64);
+            format!("{} {jobs}", words::shown(one.owner))
+        })
+        .collect();
+    if count > owners.len() {
+        owners.push(format!("+{}", count - owners.len()));
+    }
+    owners.join(", ")
 }
 
 /// Says how many jobs get each action.
@@ -232,7 +269,7 @@ fn cause_note(group: &CauseGroup<'_>, is_named: bool) -> Option<String> {
     }
     let state = group.state?;
     let words = state_words(state, &output::utc_time(state.last_failure_ms));
-    Some(match &group.thing {
+    Some(match &group.state_of {
         Some(thing) if is_named => format!("{}: {words}", words::shown(thing)),
         _ => words,
     })

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use crate::advise_probes::{log_of_two, released};
 use crate::place::{LOG_TEXT, Outcome, Place, queue};
 use crate::run::SMALL;
 use crate::terminal::run_on_terminal;
@@ -148,14 +147,13 @@ fn row_count(page: &str, columns: u16) -> usize {
 }
 
 #[test]
-fn three_hundred_jobs_have_three_screens_for_all_causes() {
+fn three_hundred_jobs_fit_on_one_screen() {
     let place = Place::with_answers();
     place.write("EventLog", crowded_log(100));
     insta::with_settings!({filters => FILTERS}, {
         for columns in [80, 120] {
             let page = in_pipe(&place, columns, "--log EventLog");
-            assert!(row_count(&page, columns) <= 121, "{page}");
-            assert!(!page.contains("more cause"), "{page}");
+            assert!(row_count(&page, columns) <= 24, "{page}");
             insta::assert_snapshot!(format!("crowd_{columns}"), page);
         }
     });
@@ -198,23 +196,18 @@ fn scattered_log(first: u32, causes: u8) -> String {
     log
 }
 
-/// The page of few jobs with many causes has a line for each cause, and names those whose commands
-/// do not fit.
+/// The page has room for a command, and `--all` has the commands for all causes.
 #[test]
-fn eighteen_causes_fit_on_one_screen() {
+fn eighteen_causes_are_two_things() {
     let place = Place::with_answers();
     place.write("EventLog", scattered_log(100, 17));
     for columns in [80, 120] {
         let page = in_pipe(&place, columns, "--log EventLog");
-        assert!(row_count(&page, columns) <= 41, "{page}");
-        assert_eq!(page.matches(".dat is missing").count(), 17, "{page}");
-        assert!(page.contains("more memory than requested"), "{page}");
+        assert!(row_count(&page, columns) <= 24, "{page}");
+        assert!(page.contains("own input file missing"), "{page}");
+        assert!(page.contains("asked less memory than used"), "{page}");
         assert!(page.contains("condor_qedit "), "{page}");
-        assert!(
-            page.contains(" causes: poolcast advise run --log EventLog --all"),
-            "{page}"
-        );
-        assert!(!page.contains("more cause"), "{page}");
+        assert!(!page.contains(" more job"), "{page}");
     }
 
     let all = place.stdout("advise run --log EventLog --all");
@@ -223,55 +216,92 @@ fn eighteen_causes_fit_on_one_screen() {
         17,
         "{all}"
     );
+    assert!(
+        all.contains("#2 asked less memory than used: 1 job "),
+        "{all}"
+    );
     assert!(!all.contains(" --all"), "{all}");
 }
 
+/// Returns a log of a job for each of `servers` servers that do not answer, and more jobs for the first ones.
+fn log_of_servers(servers: u8) -> String {
+    let mut log = String::new();
+    let mut cluster = 100;
+    for server in 0..servers {
+        for _ in 0..=servers - server {
+            let name = char::from(b'a' + server);
+            let reason = format!(
+                "Transfer input files failure at execution point slot1@node using protocol https. Details: Transfer.TimedOut \
+                 ( URL file = https://{name}.example.org/in.dat )"
+            );
+            write!(
+                log,
+                "000 ({cluster}.0.0) 2026-11-21 01:00:00 Job submitted from host: <10.0.0.1:9618>\n...\n\
+                 012 ({cluster}.0.0) 2026-11-21 02:00:00 Job was held.\n\t{reason}\n\tCode 13 Subcode 256\n...\n"
+            )
+            .expect("written");
+            cluster += 1;
+        }
+    }
+    log
+}
+
 #[test]
-fn causes_beyond_a_screen_are_counted_with_a_command() {
+fn things_beyond_ten_are_counted_with_a_command() {
     let place = Place::with_answers();
-    place.write("EventLog", scattered_log(100, 49));
+    place.write("EventLog", log_of_servers(13));
     let page = in_pipe(&place, 80, "--log EventLog");
-    assert!(row_count(&page, 80) <= 41, "{page}");
-    let call = run_command_for_omitted_causes(&place, &page);
-    assert!(place.stdout(&call).contains("of 99 held jobs"));
+    assert!(page.contains("10      5  91%  LATER "), "{page}");
+    let more = "    9 more jobs in 3 things: poolcast advise run --log EventLog --all";
+    assert!(page.contains(more), "{page}");
+    assert!(!page.contains("m.example.org"), "{page}");
 
     let all = place.stdout("advise run --log EventLog --all");
-    assert_eq!(all.matches(".dat is missing").count(), 49, "{all}");
+    assert!(all.contains("#13 server m.example.org: 2 jobs "), "{all}");
 }
 
-/// Causes fill the page, but the release has its command: it is all that a user has to type.
 #[test]
-fn release_keeps_its_command_on_a_full_page() {
+fn screen_of_a_terminal_is_never_longer_than_24_rows() {
     let place = Place::with_answers();
-    // Job 8.0 got past the fault for which 7.0 is still held.
-    let log = log_of_two() + &released(8, 60, 0) + &scattered_log(99, 49);
-    place.write("EventLog", log);
-    let page = place.stdout("advise run --log EventLog");
-    assert!(page.contains("RELEASE AS IT IS: 1 job\n"), "{page}");
-    assert!(page.contains("\n    condor_release -constraint "), "{page}");
-    assert!(page.contains(" more causes of "), "{page}");
+    place.write("EventLog", log_of_servers(20));
+    for columns in [80, 120] {
+        let outcome = run_on_terminal(
+            &place,
+            "advise run --log EventLog",
+            (columns, 24),
+            &[("PAGER", "cat"), ("NO_COLOR", "1")],
+        );
+        // The prompt of the shell has the last row.
+        assert!(row_count(&outcome.stdout, columns) <= 23, "{outcome}");
+        assert!(outcome.stdout.contains(" more jobs in "), "{outcome}");
+    }
 }
 
-/// Runs the command that `page` shows for the causes that it leaves out, and asserts that the
-/// command selects the jobs that the page does not show. Returns the command.
-fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {
-    let left_out = page.lines().find_map(|line| {
-        let (count, call) = line.strip_prefix("  and ")?.split_once(": poolcast ")?;
-        Some((count.split_once(" of ")?.1, call))
-    });
-    let (count, call) = left_out.unwrap_or_else(|| panic!("no such line in\n{page}"));
-    let ids = place.stdout(&format!("{call} --ids"));
-    let jobs = ids.lines().count();
-    assert_eq!(
-        format!("{jobs} job{}", if jobs == 1 { "" } else { "s" }),
-        count
+/// The page has the command of a release: it is all that a user has to type.
+#[test]
+fn release_has_its_command_on_the_page() {
+    let place = Place::with_answers();
+    place.copy("run", "mine");
+    let config = fs_err::read_to_string(place.path("mine/config.yaml")).expect("read");
+    let eager = config.replace(
+        "cost: null",
+        "cost: {wasted_run: 1.0, lost_success: 1000.0}",
     );
-    assert!(!page.contains(ids.lines().next().expect("an id")), "{page}");
-    call.to_owned()
+    assert_ne!(eager, config);
+    place.write("mine/config.yaml", eager);
+    let passing = "Transfer input files failure at execution point slot1@node while receiving files. Details: TimedOut\n\tCode 12 Subcode 256";
+    let log = scattered_log(100, 49).replace(
+        "Error from slot1@node: memory usage exceeded request_memory\n\tCode 34 Subcode 102",
+        passing,
+    );
+    place.write("EventLog", log);
+    let page = place.stdout("advise mine --log EventLog");
+    assert!(page.contains(" RELEASE "), "{page}");
+    assert!(page.contains("\n  condor_release -constraint "), "{page}");
 }
 
 #[test]
-fn run_prints_a_command_for_omitted_causes() {
+fn run_prints_numbers_that_advise_opens() {
     let place = Place::with_log();
     let mut log = LOG_TEXT.clone();
     // Another group of repairs, for the one job with a firm answer, would change the command.
@@ -286,15 +316,26 @@ fn run_prints_a_command_for_omitted_causes() {
     place.write("small.yaml", small);
 
     let printed = place.stdout("run small.yaml");
-    let call = run_command_for_omitted_causes(&place, &printed);
-    assert!(call.starts_with("advise out --cause "), "{call}");
+    assert!(
+        printed.contains("\npoolcast advise out --thing 1 "),
+        "{printed}"
+    );
+    let row = printed.lines().find(|line| line.starts_with(" 1 "));
+    let row = row.unwrap_or_else(|| panic!("no first row in\n{printed}"));
+    let jobs = row.split_ascii_whitespace().nth(1).expect("a number");
+    let ids = place.stdout("advise out --thing 1 --jobs");
+    // A line has the names of the columns.
+    assert!(
+        ids.lines().count() > jobs.parse().expect("a number"),
+        "{ids}"
+    );
 }
 
 #[test]
 fn long_command_calls_poolcast_for_ids_unless_the_log_was_piped() {
     let place = Place::with_answers();
     place.write("EventLog", crowded_log(100));
-    let page = place.stdout("advise run --log EventLog --action fix --code 13");
+    let page = place.stdout("advise run --log EventLog --action fix --code 13 --all");
     let short = page
         .lines()
         .find(|line| line.contains("| xargs -n 1000 sh -c 'condor_release -constraint"));
@@ -309,7 +350,7 @@ fn long_command_calls_poolcast_for_ids_unless_the_log_was_piped() {
     // A log from standard input cannot be read again, so the page shows the whole command. In a
     // pipe, a command is one line.
     let log = fs_err::File::open(place.path("EventLog")).expect("opened");
-    let mut command = place.command("advise run --log -");
+    let mut command = place.command("advise run --log - --all");
     let outcome = Outcome::of(command.stdin(log.into_file()).output().expect("it starts"));
     let whole = outcome
         .stdout

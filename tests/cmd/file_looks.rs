@@ -358,7 +358,7 @@ fn log_of_failed_releases(url: &str) -> String {
     records.into_iter().map(|(_, record)| record).collect()
 }
 
-/// The same jobs get the same answer with and without learned odds, as the server is asked now.
+/// The same jobs get the same answer with and without learned odds, as the program asks the server now.
 #[test]
 fn answers_of_servers_outweigh_the_odds_of_earlier_outcomes() {
     let place = Place::new();

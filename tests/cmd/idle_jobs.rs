@@ -141,7 +141,7 @@ fn advise_in_pool(place: &Place, clauses: &str, settings: &str, options: &str) -
 /// Clauses of [`unmatched_queue`] about machines alone.
 const CLAUSES: &str = r#"Arch == "X86_64" HasMatlab Machine == "cn9""#;
 
-/// Returns a queue of which one job matches a machine.
+/// Returns a queue in which one job matches a machine.
 fn unmatched_queue() -> Vec<Value> {
     vec![
         needing("4.0", 524_288, 0, "true"),

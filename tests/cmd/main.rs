@@ -6,6 +6,7 @@ mod advice_outlets;
 mod advise;
 mod advise_probes;
 mod advise_sources;
+mod advise_things;
 mod advise_views;
 mod advise_watch;
 mod answer_check;

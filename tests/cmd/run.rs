@@ -22,8 +22,15 @@ evaluation: {resamples: 50}
 /// Returns the files in the directory `name`, without those that depend on times and workers.
 fn timeless(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = place.files(name);
-    files
-        .retain(|name, _| !["results.jsonl", "results.csv", "status.log"].contains(&name.as_str()));
+    files.retain(|name, _| {
+        ![
+            "results.jsonl",
+            "results.csv",
+            "status.log",
+            "last-page.json",
+        ]
+        .contains(&name.as_str())
+    });
     files
 }
 

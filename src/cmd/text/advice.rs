@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use poolcast_advice::{
-    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, JobAdvice, PublishedOrigin,
-    QueueAgreement, RestartLoop, SkippedJobs, advice_text, cause_groups, query_words,
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HeldGrouping, HeldThing,
+    JobAdvice, PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, advice_text,
+    cause_groups, held_things, query_words,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_cli::JobOrder;
 use poolcast_holds::decision::HoldAction;
 use poolcast_holds::rehearsal::Proportion;
 
@@ -37,6 +39,8 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     better: Option<String>,
     /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
+    /// The things that the jobs are held for.
+    things: Vec<HeldThing<'a>>,
     groups: Vec<CauseGroup<'a>>,
     advice: Vec<&'a JobAdvice>,
 }
@@ -57,8 +61,16 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) shows_ages: bool,
     /// The command that gives the same advice again, to which options are appended.
     pub(in crate::cmd) call: Option<String>,
-    /// True if the page shows all causes, however many lines it then has.
+    /// True if the page shows all things with all causes, however many lines it then has.
     pub(in crate::cmd) shows_all: bool,
+    /// The common property of the jobs of a row.
+    pub(in crate::cmd) grouping: HeldGrouping,
+    /// The order of the rows, where it is by time or odds; otherwise, the one with the most jobs comes first.
+    pub(in crate::cmd) sort: JobOrder,
+    /// Number of a thing of the last page, if the page is about its jobs alone.
+    pub(in crate::cmd) opened: Option<usize>,
+    /// Rows of the terminal; `None` in a pipe.
+    pub(in crate::cmd) terminal_rows: Option<usize>,
     /// Agreement between the log and the queue, if the queue was queried.
     pub(in crate::cmd) queue: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
@@ -90,6 +102,7 @@ impl<'a> AdviceView<'a> {
         for advice in &self.chosen {
             *counts.entry(advice.action.word().to_owned()).or_default() += 1;
         }
+        let groups = cause_groups(&self.chosen);
         AdviceDocument {
             basis: self.basis,
             held: self.all.len(),
@@ -99,7 +112,8 @@ impl<'a> AdviceView<'a> {
             loops: self.loops,
             better: self.better.clone(),
             counts,
-            groups: cause_groups(&self.chosen),
+            things: held_things(&groups, HeldGrouping::Thing),
+            groups,
             advice: self.chosen.clone(),
         }
     }
@@ -132,23 +146,41 @@ impl<'a> AdviceView<'a> {
         for line in self.log_line().into_iter().chain([self.model_line()]) {
             lines.extend(self.wrapped(LineColour::Dim, &line));
         }
-        lines.extend(self.expiry_line());
-        if let Some(tally) = self.earlier {
-            lines.extend(self.wrapped(LineColour::Dim, &tally_words(tally)));
-        }
-        if let Some(queue) = self.queue {
-            lines.extend(self.wrapped(
-                LineColour::Dim,
-                &queue_words(queue, self.basis.log_end_ms.is_some()),
-            ));
-        }
+        let expiry = self.expiry_words();
+        lines.extend(expiry.map(|words| PageLine::of(LineColour::Dim, words)));
+        lines.extend(self.earlier_lines());
+        lines.extend(self.queue_lines());
         let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
+        lines.extend(age.iter().flat_map(|age| self.note_lines(age)));
+        lines.extend(self.caveat_lines());
+        lines
+    }
+
+    /// The results of earlier answers.
+    pub(super) fn earlier_lines(&self) -> Vec<PageLine> {
+        let words = self.earlier.map(tally_words);
+        let lines = words.iter();
+        lines
+            .flat_map(|words| self.wrapped(LineColour::Dim, words))
+            .collect()
+    }
+
+    /// The agreement between the log and the queue.
+    pub(super) fn queue_lines(&self) -> Vec<PageLine> {
+        let has_log = self.basis.log_end_ms.is_some();
+        let words = self.queue.map(|queue| queue_words(queue, has_log));
+        let lines = words.iter();
+        lines
+            .flat_map(|words| self.wrapped(LineColour::Dim, words))
+            .collect()
+    }
+
+    /// The caveats, but for the age of the log.
+    pub(super) fn caveat_lines(&self) -> Vec<PageLine> {
         let skipped = self.queue.and_then(|queue| queue.skipped);
         let skipped = skipped.map(skipped_jobs_words);
-        for caveat in skipped.iter().chain(&age).chain(&self.basis.caveats) {
-            lines.extend(self.note_lines(caveat));
-        }
-        lines
+        let caveats = skipped.iter().chain(&self.basis.caveats);
+        caveats.flat_map(|caveat| self.note_lines(caveat)).collect()
     }
 
     /// A caveat.
@@ -174,26 +206,25 @@ impl<'a> AdviceView<'a> {
     }
 
     /// Says until when the answers are good; `None` if none of them expires.
-    fn expiry_line(&self) -> Option<PageLine> {
-        let good_until = self
-            .chosen
-            .iter()
-            .filter_map(|one| one.good_until_ms)
-            .min()?;
-        let is_as_of_log = self.basis.at_ms().is_none();
-        let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until < now_ms);
-        // Without a run, the log is one's own, and of another host or another time.
-        if is_over && self.better.is_some() {
-            return None;
-        }
+    fn expiry_words(&self) -> Option<String> {
+        let (until_ms, is_over) = self.expiry()?;
         let next = if is_over {
             "which is over: ask with `--queue now`"
         } else {
             "then ask again"
         };
-        let until = output::utc_time(good_until);
-        let line = format!("good until {until}, {next}");
-        Some(PageLine::of(LineColour::Dim, line))
+        Some(format!("good until {}, {next}", output::utc_time(until_ms)))
+    }
+
+    /// The time until which the answers are good, epoch ms, and whether it is over; `None` if none of them expires.
+    pub(super) fn expiry(&self) -> Option<(i64, bool)> {
+        let good_until = self.chosen.iter().filter_map(|one| one.good_until_ms);
+        let good_until_ms = good_until.min()?;
+        let is_as_of_log = self.basis.at_ms().is_none();
+        let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until_ms < now_ms);
+        // Without a run, the log is one's own, and of another host or another time.
+        let is_of_own_log = is_over && self.better.is_some();
+        (!is_of_own_log).then_some((good_until_ms, is_over))
     }
 
     fn counts_line(&self) -> String {
@@ -213,26 +244,23 @@ impl<'a> AdviceView<'a> {
 
         let mut counts = Vec::new();
         for action in HoldAction::COUNTED {
-            let jobs = self
-                .chosen
-                .iter()
-                .filter(|one| one.action == action)
-                .count();
+            let jobs = action_count(&self.chosen, action);
             if jobs > 0 {
                 let words = action_phrase(action);
                 counts.push(format!("{} {words}", output::with_commas(jobs as u64)));
             }
         }
+        format!("{}: {}", self.held_words(), counts.join(", "))
+    }
+
+    /// The number of shown jobs, of all that are held.
+    pub(super) fn held_words(&self) -> String {
         let held = output::counted(self.all.len(), "held job");
-        let of_all = if self.chosen.len() < self.all.len() {
-            format!(
-                "{} of {held}",
-                output::with_commas(self.chosen.len() as u64)
-            )
-        } else {
-            held
-        };
-        format!("{of_all}: {}", counts.join(", "))
+        if self.chosen.len() == self.all.len() {
+            return held;
+        }
+        let chosen = output::with_commas(self.chosen.len() as u64);
+        format!("{chosen} of {held}")
     }
 
     /// Describes the log; `None` if none was read.
@@ -340,6 +368,11 @@ impl<'a> AdviceView<'a> {
     }
 }
 
+/// Number of the jobs that get `action`.
+pub(super) fn action_count(jobs: &[&JobAdvice], action: HoldAction) -> usize {
+    jobs.iter().filter(|one| one.action == action).count()
+}
+
 /// Describes a published model.
 fn published_words(published: &PublishedOrigin) -> String {
     let which = if published.is_of_site {
@@ -425,7 +458,7 @@ pub(in crate::cmd) fn skipped_jobs_words(skipped: SkippedJobs) -> String {
 }
 
 /// A time in UTC, to the minute.
-fn minute(ms: i64) -> String {
+pub(super) fn minute(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => "an unknown moment".to_owned(),

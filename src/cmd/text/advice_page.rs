@@ -1,25 +1,22 @@
-//! The page of advice: one line per cause, followed by the commands for all its jobs.
-
-use std::cmp::Reverse;
-use std::ops::Range;
+//! The page of advice: of few causes, a line for each with the commands for all its jobs; of more, the things that
+//! these jobs are held for.
 
 use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
+use super::things_page::{age_words, thing_notes, things_page};
 use poolcast_advice::{
-    CauseGroup, HeldCommand, JobLook, cause_groups, elsewhere_words, fitting_cause, lack_words,
-    removal_words, state_words,
+    CauseGroup, HeldCommand, HeldGrouping, HeldThing, JobLook, cause_groups, elsewhere_words,
+    fitting_cause, held_things, lack_words, removal_words, state_words,
 };
 use poolcast_base::escape;
 use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_cli::JobOrder;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
 
 /// Maximum number of nodes of a DAG that are named.
 const MAX_NAMED_NODES: usize = 6;
 
-/// Lines of a screen.
-const SCREEN_LINES: usize = 40;
-
-/// Held jobs per screen of a page.
-const JOBS_PER_SCREEN: usize = 100;
+/// Maximum number of owners that the title of a thing names.
+const MAX_NAMED_OWNERS: usize = 10;
 
 /// Maximum lines of a command. A longer one is replaced by a call that names its cause.
 const MAX_COMMAND_LINES: usize = 3;
@@ -41,37 +38,125 @@ const MOMENT_WIDTH: usize = 6;
 /// Line width from which the owner column is wider, in characters.
 const WIDE_LINE: usize = 100;
 
-/// The page of `view`.
-pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
-    let mut lines = view.head();
-    if view.chosen.is_empty() {
-        return lines;
-    }
-    let groups = cause_groups(&view.chosen);
-    let columns = PageColumns::from_width(view.width);
-    let kinds = groups.iter().filter(|group| !group.is_like_last).count();
-    let is_in_full = kinds <= MAX_CAUSES_IN_FULL;
-    let blocks: Vec<CauseBlock> = groups
-        .iter()
-        .map(|group| CauseBlock::new(view, &columns, group, is_in_full))
-        .collect();
+/// The page of a view.
+pub(in crate::cmd) struct AdvicePage<'v, 'a> {
+    view: &'v AdviceView<'a>,
+    causes: Vec<CauseGroup<'a>>,
+    things: Vec<HeldThing<'a>>,
+}
 
-    lines.push(PageLine::plain(""));
-    lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
-    let body = PageBody {
-        view,
-        groups: &groups,
-        blocks: &blocks,
-    };
-    let outdated = view.outdated_lines();
-    let room = if view.shows_all {
-        usize::MAX
-    } else {
-        let screens = view.all.len().div_ceil(JOBS_PER_SCREEN);
-        (screens * SCREEN_LINES).saturating_sub(lines.len() + outdated.len())
-    };
-    lines.extend(body.lines(&body.fitting_parts(room)));
-    lines.extend(outdated);
+impl<'v, 'a> AdvicePage<'v, 'a> {
+    pub(in crate::cmd) fn new(view: &'v AdviceView<'a>) -> AdvicePage<'v, 'a> {
+        let causes = cause_groups(&view.chosen);
+        let mut things = held_things(&causes, view.grouping);
+        match view.sort {
+            JobOrder::Since => things.sort_by_key(|thing| thing.held_since_ms),
+            JobOrder::Odds => things.sort_by(|a, b| b.best_odds().total_cmp(&a.best_odds())),
+            JobOrder::Action | JobOrder::Id | JobOrder::Owner | JobOrder::Code => {}
+        }
+        AdvicePage {
+            view,
+            causes,
+            things,
+        }
+    }
+
+    /// The things that the page numbers, in the order of their numbers; empty if it states each cause in full.
+    pub(in crate::cmd) fn numbered_things(&self) -> &[HeldThing<'a>] {
+        if self.is_of_few_causes() || self.view.opened.is_some() {
+            return &[];
+        }
+        &self.things
+    }
+
+    fn is_of_few_causes(&self) -> bool {
+        let kinds = self.causes.iter().filter(|cause| !cause.is_like_last);
+        self.view.grouping == HeldGrouping::Thing && kinds.count() <= MAX_CAUSES_IN_FULL
+    }
+
+    /// The lines of the page, which leaves `below` rows of a terminal for what follows.
+    pub(in crate::cmd) fn lines(&self, below: usize) -> Vec<PageLine> {
+        let view = self.view;
+        if view.chosen.is_empty() {
+            return view.head();
+        }
+        if let Some(number) = view.opened {
+            let titles = self
+                .things
+                .iter()
+                .flat_map(|thing| title_lines(view, number, thing));
+            let mut lines: Vec<PageLine> = titles.collect();
+            lines.extend(self.table(&self.causes));
+            lines.extend(view.outdated_lines());
+            let call = view.call.as_ref();
+            let commands =
+                call.map(|call| format!("{call} --commands  prints the commands for all"));
+            lines.extend(commands.map(PageLine::plain));
+            return lines;
+        }
+        if self.is_of_few_causes() {
+            let mut lines = view.head();
+            lines.extend(self.table(&self.causes));
+            lines.extend(view.outdated_lines());
+            return lines;
+        }
+
+        let mut lines = things_page(view, &self.things, below);
+        if view.shows_all {
+            for (thing, number) in self.things.iter().zip(1..) {
+                lines.push(PageLine::plain(""));
+                lines.extend(title_lines(view, number, thing));
+                lines.extend(self.table(&cause_groups(&thing.members)));
+            }
+            lines.extend(view.outdated_lines());
+        }
+        lines
+    }
+
+    /// The table of `causes`, with the commands of each.
+    fn table(&self, causes: &[CauseGroup<'a>]) -> Vec<PageLine> {
+        let view = self.view;
+        let columns = PageColumns::from_width(view.width);
+        let names = PageLine::of(LineColour::Dim, columns.names(view));
+        let mut lines = vec![PageLine::plain(""), names];
+        for alike in causes.chunk_by(|a, b| answer_of(a) == answer_of(b)) {
+            lines.push(heading_line(alike));
+            for cause in alike {
+                lines.extend(cause_lines(view, &columns, cause, self.is_of_few_causes()));
+            }
+        }
+        lines
+    }
+}
+
+/// The title of the thing with `number`: its jobs, owners and answers.
+fn title_lines(view: &AdviceView<'_>, number: usize, thing: &HeldThing<'_>) -> Vec<PageLine> {
+    let title = format!(
+        "#{number} {}: {} in {}, held for {}, the first since {}",
+        thing.thing,
+        output::counted(thing.jobs, "job"),
+        output::counted(thing.clusters, "cluster"),
+        age_words(thing.held_for_ms),
+        output::utc_time(thing.held_since_ms)
+    );
+    let mut lines = view.wrapped(LineColour::Plain, &title);
+    let named = thing.owners.iter().take(MAX_NAMED_OWNERS);
+    let mut owners: Vec<String> = named
+        .map(|one| {
+            format!(
+                "{} {}",
+                escape::value(one.owner),
+                output::with_commas(one.jobs as u64)
+            )
+        })
+        .collect();
+    if thing.owners.len() > owners.len() {
+        owners.push(format!("+{}", thing.owners.len() - owners.len()));
+    }
+    let owners = (!owners.is_empty()).then(|| format!("owners: {}", owners.join(", ")));
+    for words in owners.into_iter().chain(thing_notes(view, thing)) {
+        lines.extend(view.wrapped(LineColour::Dim, &words));
+    }
     lines
 }
 
@@ -130,65 +215,55 @@ impl PageColumns {
     }
 }
 
-/// The lines of a group.
-struct CauseBlock {
-    cause: PageLine,
-    /// The result of a look, the state of the thing that failed, or the reason for no release.
-    notes: Vec<PageLine>,
-    commands: Vec<PageLine>,
-    /// The memory that the next submission should request.
-    memory: Vec<PageLine>,
-    /// The results of the last probes.
-    probes: Vec<PageLine>,
-}
-
-impl CauseBlock {
-    /// Returns the lines of `group`. If `is_in_full`, nothing that its line and its notes say is cut.
-    fn new(
-        view: &AdviceView<'_>,
-        columns: &PageColumns,
-        group: &CauseGroup<'_>,
-        is_in_full: bool,
-    ) -> CauseBlock {
-        let mut notes = Vec::new();
-        if is_in_full && !group.is_like_last {
-            notes.extend(cause_in_full(view, columns, group));
-        }
-        notes.extend(note_lines(view, group, is_in_full));
-        let command_line = |(words, command)| {
-            let command = fitting_command(view, group, command);
-            PageLine::plain(format!("    {words}{command}"))
-        };
-        let mut commands = group_commands(group);
-        let place = group.place.as_ref().filter(|_| is_in_full);
-        if let Some(place) = place {
-            notes.extend(folded(view, &place.words()));
-        }
-        if is_in_full && !group.dag_nodes.is_empty() {
-            notes.extend(folded(view, &nodes_words(group)));
-        }
-        let avoid = place.and_then(|place| Some((place.avoid_words(), place.avoid.as_ref()?)));
-        commands.splice(0..0, avoid);
-        let removal = group.removal.as_ref().filter(|_| is_in_full);
-        let words = format!("{}: ", removal_words(group.then.is_some()));
-        commands.extend(removal.map(|removal| (words.as_str(), removal)));
-        CauseBlock {
-            cause: cause_line(view, columns, group),
-            notes,
-            commands: commands.into_iter().map(command_line).collect(),
-            memory: memory_lines(view, group),
-            probes: probe_lines(view, group),
-        }
+/// The lines of `group`, with its commands. If `is_in_full`, nothing that its line and its notes say is cut.
+fn cause_lines(
+    view: &AdviceView<'_>,
+    columns: &PageColumns,
+    group: &CauseGroup<'_>,
+    is_in_full: bool,
+) -> Vec<PageLine> {
+    let mut lines = vec![cause_line(view, columns, group)];
+    if is_in_full && !group.is_like_last {
+        lines.extend(cause_in_full(view, columns, group));
+    }
+    lines.extend(note_lines(view, group, is_in_full));
+    let place = group.place.as_ref().filter(|_| is_in_full);
+    lines.extend(place.iter().flat_map(|place| folded(view, &place.words())));
+    if is_in_full && !group.dag_nodes.is_empty() {
+        lines.extend(folded(view, &nodes_words(group)));
     }
 
-    /// The lines below the cause.
-    fn details(&self) -> Vec<PageLine> {
-        let lines = self.notes.iter().chain(&self.commands);
-        lines
-            .chain(&self.memory)
-            .chain(&self.probes)
-            .cloned()
-            .collect()
+    let avoid = place.and_then(|place| Some((place.avoid_words(), place.avoid.as_ref()?)));
+    let removal = group.removal.as_ref().filter(|_| is_in_full);
+    let removal_words = format!("{}: ", removal_words(group.then.is_some()));
+    let mut commands: Vec<(&str, &HeldCommand)> = avoid.into_iter().collect();
+    commands.extend(group_commands(group));
+    commands.extend(removal.map(|removal| (removal_words.as_str(), removal)));
+    for (words, command) in &commands {
+        let command = fitting_command(view, group, command);
+        lines.push(PageLine::plain(format!("    {words}{command}")));
+    }
+    if commands.is_empty() && (group.stated.is_none() || group.action == HoldAction::Probe) {
+        let why = why_no_command(group);
+        lines.extend(why.iter().flat_map(|why| folded(view, why)));
+    }
+    lines.extend(memory_lines(view, group));
+    lines.extend(probe_lines(view, group));
+    lines
+}
+
+/// The reason why a group has no command.
+fn why_no_command(group: &CauseGroup<'_>) -> Option<String> {
+    match (group.action, &group.settled_by[..]) {
+        (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
+        (HoldAction::Probe, settling) => {
+            let ids: Vec<String> = settling.iter().map(ToString::to_string).collect();
+            Some(format!("the release of {} settles this", ids.join(" or ")))
+        }
+        _ => {
+            let first = group.members.first().and_then(|one| one.reasons.first());
+            first.map(ToString::to_string)
+        }
     }
 }
 
@@ -254,7 +329,7 @@ fn state_note(view: &AdviceView<'_>, group: &CauseGroup<'_>, is_in_full: bool) -
         .width
         .saturating_sub(6 + words.len())
         .max(MIN_NAME_WIDTH);
-    let name = group.thing.as_deref().unwrap_or_default();
+    let name = group.state_of.as_deref().unwrap_or_default();
     let name = if is_in_full {
         name.to_owned()
     } else {
@@ -389,195 +464,4 @@ fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
     let words = answer_words(alike[0].action, alike[0].firmness);
     let text = format!("{words}: {}", output::counted(jobs, "job"));
     PageLine::of(action_colour(alike[0].action), text)
-}
-
-/// The part of a group that the page shows, in ascending order of size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShownPart {
-    Nothing,
-    Cause,
-    /// The cause, its note and its commands.
-    Whole,
-}
-
-/// The groups of a page, with the lines of each.
-struct PageBody<'a> {
-    view: &'a AdviceView<'a>,
-    groups: &'a [CauseGroup<'a>],
-    blocks: &'a [CauseBlock],
-}
-
-impl PageBody<'_> {
-    /// Selects the part of each group for a body of at most `room` rows: first the cause of every
-    /// group, then commands.
-    fn fitting_parts(&self, room: usize) -> Vec<ShownPart> {
-        let whole = vec![ShownPart::Whole; self.groups.len()];
-        if self.rows(&self.lines(&whole)) <= room {
-            return whole;
-        }
-
-        let mut parts = vec![ShownPart::Nothing; self.groups.len()];
-        let mut left = room.saturating_sub(self.answers().count());
-        let mut taken = Vec::new();
-        for (at, part) in self.parts_by_priority() {
-            let (needed, added) = match part {
-                ShownPart::Whole => (ShownPart::Cause, self.blocks[at].details()),
-                _ => (ShownPart::Nothing, vec![self.blocks[at].cause.clone()]),
-            };
-            let rows = self.rows(&added);
-            if rows <= left && parts[at] == needed {
-                left -= rows;
-                taken.push((at, needed));
-                parts[at] = part;
-            }
-        }
-        // The notes on parts that are not shown need rows, too.
-        while self.rows(&self.lines(&parts)) > room
-            && let Some((at, before)) = taken.pop()
-        {
-            parts[at] = before;
-        }
-        parts
-    }
-
-    /// Lists the parts of all groups, the most important first: the first cause of each answer, with
-    /// its command if that is all a user has to do, then the other causes, and then the other
-    /// commands. Among causes, those with the most jobs come first. Among commands, those to type
-    /// now come first.
-    fn parts_by_priority(&self) -> Vec<(usize, ShownPart)> {
-        let firsts: Vec<usize> = self.answers().map(|range| range.start).collect();
-        let mut causes: Vec<usize> = (0..self.groups.len()).collect();
-        causes.sort_by_key(|at| (!firsts.contains(at), Reverse(self.groups[*at].jobs.len())));
-        let mut commands = causes.clone();
-        commands.retain(|&at| !self.blocks[at].commands.is_empty());
-        commands.sort_by_key(|&at| !has_command_for_now(&self.groups[at]));
-
-        // Without a command to type, the page would answer, but not help.
-        let answers = causes.drain(..firsts.len()).collect::<Vec<usize>>();
-        let is_done_by_command = |at: &usize| {
-            let action = self.groups[*at].action;
-            matches!(action, HoldAction::Release | HoldAction::Remove)
-        };
-        let (first_commands, commands): (Vec<usize>, Vec<usize>) = commands
-            .into_iter()
-            .partition(|at| firsts.contains(at) && is_done_by_command(at));
-
-        let parts = |groups: Vec<usize>, part| groups.into_iter().map(move |at| (at, part));
-        parts(answers, ShownPart::Cause)
-            .chain(parts(first_commands, ShownPart::Whole))
-            .chain(parts(causes, ShownPart::Cause))
-            .chain(parts(commands, ShownPart::Whole))
-            .collect()
-    }
-
-    /// The index ranges of groups with the same answer.
-    fn answers(&self) -> impl Iterator<Item = Range<usize>> {
-        let alike = self.groups.chunk_by(|a, b| answer_of(a) == answer_of(b));
-        alike.scan(0, |begin, groups| {
-            let range = *begin..*begin + groups.len();
-            *begin = range.end;
-            Some(range)
-        })
-    }
-
-    /// The lines that show `parts`, with notes on what they leave out.
-    fn lines(&self, parts: &[ShownPart]) -> Vec<PageLine> {
-        let mut lines = Vec::new();
-        for range in self.answers() {
-            lines.push(heading_line(&self.groups[range.clone()]));
-            for at in range.clone() {
-                match parts[at] {
-                    ShownPart::Nothing => {}
-                    ShownPart::Cause => lines.push(self.blocks[at].cause.clone()),
-                    ShownPart::Whole => {
-                        lines.push(self.blocks[at].cause.clone());
-                        lines.extend(self.blocks[at].details());
-                    }
-                }
-            }
-            let alike = &self.groups[range.clone()];
-            lines.extend(hidden_groups_line(self.view, alike, &parts[range]));
-        }
-        lines.extend(self.hidden_commands_line(parts));
-        lines
-    }
-
-    /// The number of rows of `lines` at the width of the page.
-    fn rows(&self, lines: &[PageLine]) -> usize {
-        let rows_of = |line: &PageLine| {
-            output::columns_of(&line.text)
-                .div_ceil(self.view.width)
-                .max(1)
-        };
-        lines.iter().map(rows_of).sum()
-    }
-
-    /// The note on shown causes whose commands are not shown.
-    fn hidden_commands_line(&self, parts: &[ShownPart]) -> Option<PageLine> {
-        let is_cut = |(part, block): (&ShownPart, &CauseBlock)| {
-            *part == ShownPart::Cause && !block.commands.is_empty()
-        };
-        let count = parts
-            .iter()
-            .zip(self.blocks)
-            .filter(|cut| is_cut(*cut))
-            .count();
-        if count == 0 {
-            return None;
-        }
-        let call = call_words(self.view);
-        let text = format!(
-            "commands of {}: {call}--all",
-            output::counted(count, "cause")
-        );
-        Some(PageLine::of(LineColour::Dim, text))
-    }
-}
-
-/// Returns true if the group has a command to type now, and not only once a fault is fixed.
-fn has_command_for_now(group: &CauseGroup<'_>) -> bool {
-    match group.action {
-        HoldAction::Release | HoldAction::Probe | HoldAction::Remove => true,
-        HoldAction::Fix => group.raise.is_some(),
-        HoldAction::Later | HoldAction::Leave | HoldAction::None => false,
-    }
-}
-
-/// The command that gives the same advice again, with a blank after it; empty if there is none.
-fn call_words(view: &AdviceView<'_>) -> String {
-    let call = view.call.as_deref();
-    call.map_or(String::new(), |call| format!("{call} "))
-}
-
-/// The note on the groups in `alike` that are not shown, with the options that show them.
-fn hidden_groups_line(
-    view: &AdviceView<'_>,
-    alike: &[CauseGroup<'_>],
-    parts: &[ShownPart],
-) -> Option<PageLine> {
-    let mut causes = Vec::new();
-    let mut jobs = 0;
-    let is_hidden = |part: &ShownPart| *part == ShownPart::Nothing;
-    for (group, _) in alike.iter().zip(parts).filter(|(_, part)| is_hidden(part)) {
-        causes.push(group.cause.as_str());
-        jobs += group.jobs.len();
-    }
-    if causes.is_empty() {
-        return None;
-    }
-
-    let count = format!(
-        "  and {} of {}",
-        output::counted(causes.len(), "more cause"),
-        output::counted(jobs, "job")
-    );
-    let call = call_words(view);
-    let exact = format!("{count}: {call}--cause {}", causes.join(","));
-    let text = if output::columns_of(&exact) <= MAX_COMMAND_LINES * view.width {
-        exact
-    } else {
-        let action = alike[0].action.word();
-        format!("{count}, among {call}--action {action} --all")
-    };
-    Some(PageLine::of(LineColour::Dim, text))
 }

@@ -19,6 +19,7 @@ pub(super) mod restart_loops;
 pub(super) mod samples;
 pub(super) mod submission;
 pub(super) mod tensors;
+pub(super) mod things_page;
 pub(super) mod trace;
 pub(super) mod trials;
 pub(super) mod validation;

@@ -146,7 +146,7 @@ pub(super) fn probe_kind(hold: &PastHold, named_fault: NamedFault) -> CauseKind 
 }
 
 /// Returns how many of `held` jobs of a cause are probes.
-pub(crate) fn probe_count(held: usize) -> usize {
+pub fn probe_count(held: usize) -> usize {
     if held < HELD_FOR_TWO_PROBES { 1 } else { 2 }
 }
 

@@ -10,8 +10,8 @@ mod held_evidence;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 pub use asked_answers::AskedAnswers;
-pub use cause_evidence::ProbeCause;
-pub(crate) use cause_evidence::{hold_cause, probe_count};
+pub(crate) use cause_evidence::hold_cause;
+pub use cause_evidence::{ProbeCause, probe_count};
 pub use codes::{
     HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
     rule_without_odds,

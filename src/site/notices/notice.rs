@@ -159,7 +159,7 @@ pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use poolcast_advice::JobId;
+    use poolcast_advice::{FailedThing, JobId};
 
     pub(in super::super) fn group(cause: &str, words: &'static str) -> CauseGroup<'static> {
         CauseGroup {
@@ -184,7 +184,11 @@ pub(super) mod tests {
             is_by_look: false,
             stated: None,
             memory_plans: Vec::new(),
-            thing: None,
+            state_of: None,
+            thing: words.to_owned(),
+            failed: FailedThing::Other(words.to_owned()),
+            members: Vec::new(),
+            settled_by: Vec::new(),
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
             held_since_ms: 500,
