@@ -110,7 +110,7 @@ impl Config {
         let place = format!("`{}`", file.display());
         let cannot = || format!("cannot use {place}");
         let text = layers::read_file(file)?;
-        let keys = yaml::read::<Option<Dict>>(&text).with_context(cannot)?;
+        let keys = yaml::read_last::<Option<Dict>>(&text).with_context(cannot)?;
         if keys.is_some_and(|keys| is_wandb_file(&keys)) {
             let file = read_wandb_file(&text, file).with_context(cannot)?;
             let mut config = Config::from_layers(&[file.layer], &place, flags)?;
