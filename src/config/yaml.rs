@@ -86,7 +86,11 @@ fn explain_error(error: &Error) -> anyhow::Error {
             text if text.contains("recursion limit") => {
                 anyhow!("{place}it is too deep or too large")
             }
-            text => anyhow!("{place}{text}"),
+            text => hinted(
+                format!("{place}{text}"),
+                "indent with blanks, and quote a text with special characters, such as `'a: b'`",
+            )
+            .into(),
         },
     }
 }

@@ -122,7 +122,7 @@ fn what_cannot_be_used_is_named() {
     error: cannot read the configuration `nowhere.yaml`
       caused by: failed to open file `nowhere.yaml`: No such file or directory (os error 2)
 
-    hint: `poolcast config > FILE` writes one to start from
+    hint: `poolcast config` prints one to start from
     ");
 }
 

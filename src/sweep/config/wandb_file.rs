@@ -259,14 +259,41 @@ impl FileReader<'_> {
             )
         })?;
 
-        for key in ["target", "impute", "impute_while_running"] {
-            if metric.get(key).is_some() {
-                let note = format!("`metric.{key}` has no effect here");
+        // A failed trial counts as the worst, and a running one has no value.
+        for (key, meaning) in [("impute", "worst"), ("impute_while_running", "false")] {
+            if metric
+                .get(key)
+                .is_some_and(|it| *it != meaning && *it != false)
+            {
+                let note = format!("`metric.{key}` has no effect here; it is `{meaning}`");
                 self.notes.push(note);
             }
         }
-        let goal = metric.get("goal").cloned().unwrap_or(json!("minimize"));
-        Ok(json!({"name": "reported", "reported": name, "goal": goal}))
+        let target = metric.get("target").filter(|target| !target.is_null());
+        ensure!(
+            target.is_none_or(Value::is_number),
+            hinted(
+                "`metric.target` must be a number",
+                "write the value at which the sweep is over, as `target: 0.1`"
+            )
+        );
+        let goal = metric.get("goal").filter(|goal| !goal.is_null());
+        let goal = goal.cloned().unwrap_or(json!("minimize"));
+        if !["minimize", "maximize"].iter().any(|known| goal == *known) {
+            let goal = goal.as_str().unwrap_or_default();
+            let meant = match goal.to_lowercase().starts_with("max") {
+                true => "maximize",
+                false => "minimize",
+            };
+            bail!(hinted(
+                format!(
+                    "`metric.goal` must be `minimize` or `maximize`, got `{}`",
+                    escape::value(goal)
+                ),
+                format!("write `metric: {{name: {name}, goal: {meant}}}`")
+            ));
+        }
+        Ok(json!({"name": "reported", "reported": name, "goal": goal, "target": target}))
     }
 
     fn command(&mut self, path: &Path) -> Result<Value> {
@@ -605,10 +632,12 @@ mod tests {
 
     #[test]
     fn scalars_are_those_of_yaml_1_1() {
-        let found =
-            parameter("{values: [yes, Off, 'no', \"on\", 400_000, 1e-4, '1_0', True, None, ~, y, 010, 08, 1_000.5, '07']}");
+        let found = parameter(
+            "{values: [yes, Off, 'no', \"on\", 400_000, 1e-4, '1_0', True, None, ~, y, 010, 08, 1_000.5, '07']}",
+        );
         let wanted = json!([
-            true, false, "no", "on", 400_000, 1e-4, "1_0", true, "None", null, "y", 8, "08", 1000.5, "07"
+            true, false, "no", "on", 400_000, 1e-4, "1_0", true, "None", null, "y", 8, "08",
+            1000.5, "07"
         ]);
         assert_eq!(found["values"], wanted);
 
