@@ -267,9 +267,8 @@ impl AccountingColumns {
     }
 }
 
-/// The content of a row.
-/// The columns below the `dashes` of a table: each ends with its dashes, and begins after the column
-/// before it.
+/// The columns below the `dashes` of a table. Each ends with its dashes, and begins after the
+/// previous column.
 fn column_spans(dashes: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut begin = 0;
@@ -300,6 +299,7 @@ fn node_count(text: &str) -> Option<u32> {
     Some(count).filter(|count| *count > 0)
 }
 
+/// The content of a row.
 enum RowContent {
     Step,
     Head,

@@ -321,6 +321,10 @@ impl Config {
         }
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
+            self.earlystop_metric.target.is_none(),
+            "`earlystop_metric.target` has no effect; the target of a sweep is `wandb.sweep.metric.target`"
+        );
+        ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
             "`wandb.sweep.early_terminate` is for networks, and `data` is only for pipelines"
         );

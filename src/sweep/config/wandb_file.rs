@@ -97,7 +97,8 @@ pub(super) fn read_wandb_file(text: &str, path: &Path) -> Result<WandbFile> {
     // Only a key that occurs twice is an error in one of the two readings.
     if let Err(error) = yaml::read::<Value>(text) {
         reader.notes.push(format!(
-            "{error}; the last value of such a key counts, as for W&B"
+            "{}; the last value of such a key counts, as for W&B",
+            escape::value(&error.to_string())
         ));
     }
     reader.keys = reader.scalars(reader.keys.clone());
@@ -660,7 +661,7 @@ mod tests {
         assert_eq!(
             file.notes,
             [
-                "line 5, column 18: the key `value` occurs twice; the last value of such a key counts, as for W&B"
+                "line 5, column 20: the key `value` occurs twice; the last value of such a key counts, as for W&B"
             ]
         );
     }
