@@ -309,6 +309,38 @@ mod tests {
     }
 
     #[test]
+    fn compressed_tables_are_read() {
+        // "a|b" and "1|2" on two lines, by gzip.
+        let bytes = [
+            31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 172, 73, 226, 50, 172, 49, 226, 2, 0, 124, 192,
+            254, 69, 8, 0, 0, 0,
+        ];
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("table.csv.gz");
+        fs_err::write(&path, bytes).expect("written");
+        let begin = |names: &[String]| Ok(names.to_vec());
+        let names = read_table(&path, begin, |_, _, _| Ok(())).expect("read");
+        assert_eq!(names, ["a", "b"]);
+
+        fs_err::write(&path, ZIP_MAGIC).expect("written");
+        let refused = read_table(&path, |_| Ok(()), |(), _, _| Ok(())).expect_err("rejected");
+        assert!(format!("{refused:#}").contains("ZIP archive"));
+    }
+
+    #[test]
+    fn times_are_texts_in_the_order_of_time() {
+        let texts = [0, 3_600_000_000, 3_600_500_000, MICROS_PER_DAY].map(time_text);
+        let wanted = [
+            "1970-01-01",
+            "1970-01-01 01:00:00",
+            "1970-01-01 01:00:00.5",
+            "1970-01-02",
+        ];
+        assert_eq!(texts.map(Option::unwrap_or_default), wanted);
+        assert!(wanted.is_sorted());
+    }
+
+    #[test]
     fn decimal_commas_are_points_between_other_separators() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("table.csv");
