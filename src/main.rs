@@ -25,6 +25,9 @@ const VERSION: &str = concat!(
     env!("BUILD_FEATURES"),
 );
 
+/// The tip for `--validate True` and `--validate False`.
+const VALIDATE_TIP: &str = "write '--validate' without a value, or omit it";
+
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         output::error(&format!("error: {}", escape::value(&panic.to_string())));
@@ -107,6 +110,33 @@ fn print_usage(error: &clap::Error) -> Result<()> {
     }
 }
 
+/// The tip for a value that the option before it does not take: another one of a list, as in
+/// `--pipeline-names a b`, or the one in `--validate True`.
+fn value_tip(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(extra)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let typed = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let typed: Vec<String> = typed.collect();
+    let place = typed.iter().rposition(|argument| argument == extra);
+    let before = place.map_or(&[][..], |place| &typed[..place]);
+
+    match (error.kind(), before) {
+        (ErrorKind::UnknownArgument, [.., option, first])
+            if ["--pipeline-names", "--split-names"].contains(&option.as_str()) =>
+        {
+            let first = first.trim_end_matches(',');
+            let list = format!("{option} {first},{extra}");
+            Some(format!("separate the names with a comma: '{list}'"))
+        }
+        (ErrorKind::UnknownArgument, [.., option]) if option == "--validate" => {
+            Some(VALIDATE_TIP.to_owned())
+        }
+        (ErrorKind::TooManyValues, _) if extra == "--validate" => Some(VALIDATE_TIP.to_owned()),
+        _ => None,
+    }
+}
+
 /// Handles an error from the argument parser and returns the exit code. Help and the version are
 /// printed as clap renders them. Other errors repeat the user's input, so it is escaped.
 fn exit_code_of_usage(mut error: clap::Error) -> ExitCode {
@@ -119,6 +149,12 @@ fn exit_code_of_usage(mut error: clap::Error) -> ExitCode {
             return exit_code_of(Err(full.context("cannot write to standard output")));
         }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
+    }
+    if let Some(tip) = value_tip(&error) {
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
     }
     // Escape every part of the context, because it may repeat arguments as the user typed them.
     let typed: Vec<(ContextKind, ContextValue)> = error

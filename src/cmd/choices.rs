@@ -15,8 +15,9 @@ use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
 use poolcast_cli::{SweepChoiceArgs, SweepInitArgs};
+use poolcast_config::Parameter;
 use poolcast_pipelines::ImportanceMeasure;
-use poolcast_sweep::config::{Config, TrialSource};
+use poolcast_sweep::config::{Config, PipelineSpaces, TrialSource};
 use poolcast_sweep::{
     self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };
@@ -133,6 +134,19 @@ pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
         )),
     }
     Ok(())
+}
+
+/// Notes `max_features: 1`, which is one feature, where the share of all features may be meant.
+pub(super) fn note_single_features(config: &Config) {
+    let spaces = config.pipelines.values().flat_map(PipelineSpaces::all);
+    let mut given = spaces.filter_map(|space| space.parameters.get("max_features"));
+    let is_one = given.any(|parameter| match parameter {
+        Parameter::Constant(value) => *value == 1,
+        Parameter::Drawn(distribution) => distribution.examples().iter().any(|value| *value == 1),
+    });
+    if is_one {
+        output::note("note: `max_features: 1` is one feature; write `1.0` for all features");
+    }
 }
 
 /// The choices of a sweep: the final ones if it has finished, otherwise a choice among the trials

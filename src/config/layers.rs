@@ -1,6 +1,7 @@
 //! Reads a user's configuration file, merges it with the other layers, and explains errors in it.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -70,12 +71,15 @@ pub fn read_file(file: &Path) -> Result<String> {
     let mut text = String::new();
     // The file may also be a pipe.
     let opened = fs_err::File::open(file);
-    opened
-        .and_then(|opened| opened.take(yaml::MAX_BYTES + 1).read_to_string(&mut text))
-        .context(hinted(
-            format!("cannot read the configuration `{}`", file.display()),
-            "`poolcast config > FILE` writes one to start from",
-        ))?;
+    let read = opened.and_then(|opened| opened.take(yaml::MAX_BYTES + 1).read_to_string(&mut text));
+    let hint = match &read {
+        Err(error) if error.kind() == ErrorKind::InvalidData => "save it as UTF-8",
+        _ => "`poolcast config` prints one to start from",
+    };
+    read.context(hinted(
+        format!("cannot read the configuration `{}`", file.display()),
+        hint,
+    ))?;
     Ok(text)
 }
 

@@ -27,7 +27,7 @@ pub use defaults::DEFAULT;
 pub use distribution::Distribution;
 pub use metric::{Goal, Metric, MetricName, PredictionTask};
 pub use nearest::nearest;
-pub use parameter::{Parameter, whole};
+pub use parameter::Parameter;
 pub use parameter_range::{ParameterRange, quote_words};
 pub use parameters::{
     HyperParameter, NetworkParameters, ParameterFlag, SampleParameters, TrialParameters,

@@ -27,6 +27,9 @@ pub struct Metric {
     /// The program's name of the metric, for [`MetricName::Reported`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
+    /// The value at which a sweep begins no more trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
 }
 
 impl Metric {
@@ -36,6 +39,12 @@ impl Metric {
             Some(reported) => reported.clone(),
             None => self.name.judged_name(),
         }
+    }
+
+    /// Returns true if `value` is as good as the target, if there is one.
+    pub fn is_reached_by(&self, value: f64) -> bool {
+        let target = self.target.map(|target| self.goal.loss(target));
+        target.is_some_and(|target| self.goal.loss(value) <= target)
     }
 
     /// The text of a value. The metric of a program may have any scale.

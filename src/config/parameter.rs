@@ -66,7 +66,7 @@ impl Parameter {
 impl Serialize for Parameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Parameter::Constant(value) => whole(value.clone()).serialize(serializer),
+            Parameter::Constant(value) => value.serialize(serializer),
             Parameter::Drawn(distribution) => distribution.serialize(serializer),
         }
     }
@@ -78,17 +78,5 @@ impl<'de> Deserialize<'de> for Parameter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parameter, D::Error> {
         let written = Value::deserialize(deserializer)?;
         Parameter::from_written(written, |_| Ok(())).map_err(D::Error::custom)
-    }
-}
-
-/// Converts a whole number that is stored as a float to an integer: `64`, not `64.0`.
-pub fn whole(value: Value) -> Value {
-    // 2^53: up to here, double precision represents every integer.
-    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-    match value.as_f64().filter(|number| {
-        value.is_f64() && number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER
-    }) {
-        Some(number) => Value::from(number as i64),
-        None => value,
     }
 }

@@ -29,6 +29,9 @@ pub enum ParameterRange {
     Choice(fn() -> Vec<PossibleValue>),
     /// One of a few words, or a number.
     WordOr(&'static [&'static str], f64, f64),
+    /// One of a few words, a whole number up to the maximum, or a share from 0.001 to 1.0. `1` is a
+    /// whole number, and `1.0` is a share.
+    CountOr(&'static [&'static str], u32),
     /// A list of integers. A single integer is a list of one.
     Sizes(u32, u32),
     /// A value that some other type can be deserialized from, such as the words of an enum.
@@ -67,6 +70,13 @@ impl ParameterRange {
             ParameterRange::Choice(choices) => accept_word(value, &names(&choices())),
             ParameterRange::WordOr(choices, min, max) => {
                 accept_word(value, choices).or_else(|| accept_real(value, min, max))
+            }
+            ParameterRange::CountOr(choices, max) => {
+                let number = match value.is_f64() {
+                    true => accept_real(value, 0.001, 1.0),
+                    false => accept_whole(value, 1, max),
+                };
+                number.or_else(|| accept_word(value, choices))
             }
             ParameterRange::Sizes(min, max) => accept_sizes(value, min, max),
             ParameterRange::Typed(check) => check(value).is_ok().then(|| value.clone()),
@@ -151,6 +161,10 @@ impl ParameterRange {
             ParameterRange::WordOr(choices, min, max) => {
                 format!("{} or a number from {min} to {max}", quote_words(choices))
             }
+            ParameterRange::CountOr(choices, max) => format!(
+                "{}, a whole number from 1 to {max}, or a share up to 1.0",
+                quote_words(choices)
+            ),
             ParameterRange::Sizes(min, max) => {
                 format!("a list of 1 to 8 whole numbers from {min} to {max}")
             }

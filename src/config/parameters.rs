@@ -405,11 +405,7 @@ pub const FOREST: &[HyperParameter] = &[
     HyperParameter::new("n_estimators", ParameterRange::Whole(1, 100_000)).or("100"),
     HyperParameter::new("max_depth", ParameterRange::Limit(1, 1000)).or("null"),
     HyperParameter::new("min_samples_leaf", ParameterRange::Whole(1, 1_000_000)).or("1"),
-    HyperParameter::new(
-        "max_features",
-        ParameterRange::WordOr(&["sqrt"], 0.001, 1.0),
-    )
-    .or("\"sqrt\""),
+    HyperParameter::new("max_features", ParameterRange::CountOr(&["sqrt"], 100_000)).or("\"sqrt\""),
 ];
 /// Hyper-parameters of `nn` only.
 pub const PERCEPTRON: &[HyperParameter] = &[

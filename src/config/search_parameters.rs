@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::distribution::Distribution;
-use super::parameter::{Parameter, whole};
+use super::parameter::Parameter;
 use super::parameters::{HyperParameter, TrialParameters};
 
 /// The hyper-parameters of a search: each is a constant or a distribution. `P` is the type of the
@@ -121,7 +121,7 @@ impl<P: TrialParameters> SearchParameters<P> {
             let mut of_pipeline = Map::new();
             for (name, parameter) in &self.of_pipeline {
                 let value = parameter.constant(&key_of::<P>(&dotted_name::<P>(name)))?;
-                of_pipeline.insert(name.clone(), whole(value.clone()));
+                of_pipeline.insert(name.clone(), value.clone());
             }
             values.push((pipeline, Value::Object(of_pipeline)));
         }

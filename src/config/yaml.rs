@@ -5,6 +5,7 @@ use anyhow::{Result, anyhow, ensure};
 use figment::value::Value;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Budget, Error, MessageFormatter as _, UserMessageFormatter};
 
 use poolcast_base::error::hinted;
@@ -25,7 +26,15 @@ const MAX_NODES: usize = 150_000;
 /// The error gives the line and column if the text is not YAML, and names a duplicate key.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     // With a plain value in between, a YAML reader is compiled only once.
-    Ok(read_value(text)?.deserialize()?)
+    Ok(read_value(text, DuplicateKeyPolicy::Error)?.deserialize()?)
+}
+
+/// Like [`read`], but the last value of a duplicate key counts, as for most YAML readers.
+///
+/// # Errors
+/// Fails like [`read`].
+pub fn read_last<T: DeserializeOwned>(text: &str) -> Result<T> {
+    Ok(read_value(text, DuplicateKeyPolicy::LastWins)?.deserialize()?)
 }
 
 /// Reads a field of another document like a YAML document, by way of a plain value, so that no more
@@ -38,7 +47,7 @@ pub fn read_field<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> R
     value.deserialize().map_err(D::Error::custom)
 }
 
-fn read_value(text: &str) -> Result<Value> {
+fn read_value(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Value> {
     ensure!(
         text.len() as u64 <= MAX_BYTES,
         "it is larger than {MAX_BYTES} bytes"
@@ -48,6 +57,7 @@ fn read_value(text: &str) -> Result<Value> {
     (budget.max_aliases, budget.max_anchors) = (1000, 1000);
     let options = serde_saphyr::options! {
         budget: Some(budget),
+        duplicate_keys: duplicate_keys,
         with_snippet: false,
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
@@ -76,7 +86,11 @@ fn explain_error(error: &Error) -> anyhow::Error {
             text if text.contains("recursion limit") => {
                 anyhow!("{place}it is too deep or too large")
             }
-            text => anyhow!("{place}{text}"),
+            text => hinted(
+                format!("{place}{text}"),
+                "indent with blanks, and quote a text with special characters, such as `'a: b'`",
+            )
+            .into(),
         },
     }
 }

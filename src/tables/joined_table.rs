@@ -148,6 +148,12 @@ fn read_features(
         .map(String::as_str)
         .filter(|name| !place_of_name.contains_key(name))
         .collect();
+    let hint = match found.index.first() {
+        Some(name) if missing.len() == names.len() => {
+            format!("its first row is `{name}`: write the index in the same form in both tables")
+        }
+        _ => "add them, or exclude these rows from the splits".to_owned(),
+    };
     ensure!(
         missing.is_empty(),
         hinted(
@@ -156,7 +162,7 @@ fn read_features(
                 path.display(),
                 list_names(missing.into_iter())
             ),
-            "add them, or exclude these rows from the splits"
+            hint
         )
     );
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::column_names::{check_unique_index, find_column};
-use super::table_file::{TableCell, parse_truth, read_table};
+use super::table_file::{TableCell, parse_truth, read_table, time_text};
 
 /// Columns of a table by name, and the name of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,6 +143,9 @@ impl OwnedCell {
             TableCell::Missing => OwnedCell::Missing,
             TableCell::Number(number) => OwnedCell::Number(number),
             TableCell::Bool(value) => OwnedCell::Bool(value),
+            TableCell::Time(micros, number) => {
+                time_text(micros).map_or(OwnedCell::Number(number), OwnedCell::Text)
+            }
             TableCell::Text(text) => OwnedCell::Text(text.to_owned()),
             TableCell::Written(text) => OwnedCell::Written(text.to_owned()),
         }

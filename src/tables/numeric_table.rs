@@ -69,6 +69,7 @@ impl NumericRows {
             TableCell::Missing => bail!("{place} has no index"),
             TableCell::Number(number) => number.to_string(),
             TableCell::Bool(value) => value.to_string(),
+            TableCell::Time(_, number) => number.to_string(),
             TableCell::Text(text) | TableCell::Written(text) => text.to_owned(),
         });
 
@@ -79,7 +80,7 @@ impl NumericRows {
             column.push(finite_number(cell).with_context(|| {
                 hinted(
                     format!("column `{name}`, {place}"),
-                    "features must be numbers: remove the column, or encode it as numbers",
+                    "features must be numbers: remove the column, encode it as numbers, or leave a missing value empty",
                 )
             })?);
         }
@@ -91,7 +92,7 @@ impl NumericRows {
 fn finite_number(cell: &TableCell<'_>) -> Result<f64> {
     let number = match *cell {
         TableCell::Missing => return Ok(f64::NAN),
-        TableCell::Number(number) => Some(number),
+        TableCell::Number(number) | TableCell::Time(_, number) => Some(number),
         TableCell::Bool(value) => Some(f64::from(u8::from(value))),
         TableCell::Text(_) => None,
         TableCell::Written(text) => text

@@ -328,6 +328,21 @@ fn bayes_learns_from_the_last_value() {
 }
 
 #[test]
+fn sweep_ends_at_the_target_of_its_metric() {
+    let sweep = SWEEP
+        .replace("minimize}", "minimize, target: 5, impute: best}")
+        .replace("random", "grid")
+        .replace("{min: 0.25, max: 1.0}", "{values: [5, 4, 3, 2, 1]}")
+        .replace("[1, 2, 3]", "[1]");
+    let place = place(&sweep, TRAIN);
+    let run = place.run("sweep run sweep.yaml -o out --threads 1");
+    assert!(run.stderr.contains("it is `worst`"), "{}", run.stderr);
+    let stopped = "stopped at the target of the metric: 4 of them were not started";
+    assert!(run.stdout.contains(stopped), "{}", run.stdout);
+    assert_eq!(rows(&place).len(), 1);
+}
+
+#[test]
 fn sweep_without_a_metric_runs_its_programs() {
     let sweep = SWEEP.replace("metric: {name: val.loss, goal: minimize}\n", "");
     let place = place(&sweep, "echo done\n");

@@ -80,6 +80,8 @@ fn what_cannot_be_used_is_named() {
     exit 2
     error: cannot use `c.yaml`
       caused by: line 1, column 7: unclosed bracket '['
+
+    hint: indent with blanks, and quote a text with special characters, such as `'a: b'`
     ");
     insta::assert_snapshot!(refused("seed: 1\nwandb:\n  project: a\n  enable: false\n  project: b\n"), @"
     exit 2
@@ -122,7 +124,7 @@ fn what_cannot_be_used_is_named() {
     error: cannot read the configuration `nowhere.yaml`
       caused by: failed to open file `nowhere.yaml`: No such file or directory (os error 2)
 
-    hint: `poolcast config > FILE` writes one to start from
+    hint: `poolcast config` prints one to start from
     ");
 }
 

@@ -87,7 +87,7 @@ fn what_is_left_out_is_said() {
     exit 2
     error: no row of the trace is usable; most frequent reason: invalid job id, first at line 2
 
-    hint: export more: `sacct -a -D -X -P -S 2023-01-01 ...`
+    hint: export with `sacct -a -D -X -P -S 2023-01-01 -E now -o JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,State`
     ");
     place.write(
         "local.txt",

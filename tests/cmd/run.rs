@@ -538,7 +538,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     error: cannot read the configuration `nowhere.yaml`
       caused by: failed to open file `nowhere.yaml`: No such file or directory (os error 2)
 
-    hint: `poolcast config > FILE` writes one to start from
+    hint: `poolcast config` prints one to start from
     ");
 }
 

@@ -45,7 +45,7 @@ pub enum SweepStep {
     Work(SweepWorkArgs),
     /// Manage a sweep in this process, and work on as many trials at once as there are threads
     ///
-    /// Example: poolcast sweep run out/sweep
+    /// Example: poolcast sweep run sweep.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
     Run(SweepRunArgs),
     /// Show progress; on a terminal, refresh until all trials end

@@ -34,6 +34,7 @@ pub struct SweepChoiceArgs {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
+        value_parser = trimmed_name,
         help_heading = "Pipelines (docs/pipelines.md)"
     )]
     pub pipeline_names: Vec<String>,
@@ -42,6 +43,7 @@ pub struct SweepChoiceArgs {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
+        value_parser = trimmed_name,
         help_heading = "Pipelines (docs/pipelines.md)"
     )]
     pub split_names: Vec<String>,
@@ -52,6 +54,10 @@ pub struct SweepChoiceArgs {
     /// Fit on train_NAME and validate on validate_NAME
     #[arg(long, help_heading = "Pipelines (docs/pipelines.md)")]
     pub validate: bool,
+}
+
+fn trimmed_name(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(text.trim().to_owned())
 }
 
 fn fold_count(text: &str) -> Result<usize, String> {

@@ -89,6 +89,7 @@ fn begin_or_open_sweep(args: &SweepInitArgs) -> Result<SweepFolder> {
     for note in config.command.iter().flat_map(|command| &command.notes) {
         output::note(&format!("note: {note}"));
     }
+    choices::note_single_features(&config);
     let begun = if args.overwrite {
         None
     } else {

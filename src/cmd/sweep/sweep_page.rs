@@ -145,17 +145,23 @@ fn held_back_lines(status: &SweepStatus) -> Vec<String> {
     if status.is_paused {
         lines.push("paused: workers claim no trial until `poolcast sweep resume`".to_owned());
     }
+    let best = status.best.as_ref();
+    let is_at_target = best.is_some_and(|best| status.metric.is_reached_by(best.value));
+    let place = match is_at_target {
+        true => "at the target of the metric",
+        false => "on its W&B page",
+    };
     let asked = match status.hand_out {
         Dispatch::Open => return lines,
         _ if status.is_over => format!(
-            "stopped on its W&B page: {} of them were not started",
+            "stopped {place}: {} of them were not started",
             output::with_commas(status.unmade as u64)
         ),
         Dispatch::Paused => {
             "paused on its W&B page: workers claim no trial until it is resumed there, or by `poolcast sweep resume`"
                 .to_owned()
         }
-        Dispatch::Stopped => "stopped on its W&B page: it ends with the running trials".to_owned(),
+        Dispatch::Stopped => format!("stopped {place}: it ends with the running trials"),
         Dispatch::Cancelled => {
             "cancelled on its W&B page: running trials end with their results so far".to_owned()
         }

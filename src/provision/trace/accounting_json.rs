@@ -12,13 +12,15 @@ use super::local_time::StampReadings;
 use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::trace_job::{JobNumber, TraceJob};
-use crate::slurm_number::{SlurmNumber, SlurmWords};
+use crate::slurm_number::{SlurmError, SlurmNumber, SlurmWords, reject_errors};
 use poolcast_base::error::hinted;
 
 /// The document that `sacct --json` writes.
 #[derive(Deserialize)]
 struct AccountingDocument {
     jobs: Vec<AccountingJob>,
+    #[serde(default)]
+    errors: Option<Vec<SlurmError>>,
 }
 
 /// A job of the document, with the fields that this program uses.
@@ -109,6 +111,9 @@ pub(super) fn read_jobs(
             "write it with `sacct --json`, or export with `--parsable2`",
         )
     })?;
+    if document.jobs.is_empty() {
+        reject_errors("sacct", document.errors.as_deref().unwrap_or_default())?;
+    }
     for (place, job) in document.jobs.iter().enumerate() {
         collector.add(place as u64 + 1, job.trace_jobs(users));
     }

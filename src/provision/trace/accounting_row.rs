@@ -36,14 +36,16 @@ pub(super) enum StatedState {
 impl StatedState {
     /// Parses the column `State`, such as `CANCELLED by 0`.
     pub(super) fn parse(text: &str) -> StatedState {
-        match text.split_ascii_whitespace().next() {
+        // A table cuts a long state: `CANCELLED+`.
+        let word = text.split_ascii_whitespace().next();
+        match word.map(|word| word.trim_end_matches('+')) {
             None => StatedState::Unknown,
             Some("PENDING" | "PD") => StatedState::Pending,
             Some("CANCELLED" | "CA") => StatedState::Cancelled,
             Some(
                 "BOOT_FAIL" | "BF" | "COMPLETED" | "CD" | "DEADLINE" | "DL" | "FAILED" | "F"
-                | "NODE_FAIL" | "NF" | "OUT_OF_MEMORY" | "OOM" | "PREEMPTED" | "PR" | "REVOKED"
-                | "RV" | "TIMEOUT" | "TO",
+                | "LAUNCH_FAILED" | "NODE_FAIL" | "NF" | "OUT_OF_ME" | "OUT_OF_MEMORY" | "OOM"
+                | "PREEMPTED" | "PR" | "REVOKED" | "RV" | "TIMEOUT" | "TO",
             ) => StatedState::Ended,
             Some(_) => StatedState::Other,
         }

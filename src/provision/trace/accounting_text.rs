@@ -1,6 +1,8 @@
 //! Parser of `sacct` text with any columns in any order. `--parsable2` separates the columns with
 //! bars; the published log separates them with tabs, below an aligned header.
 
+use std::ops::Range;
+
 use anyhow::{Result, bail};
 
 use super::accounting_row::{AccountingRow, StatedState};
@@ -14,24 +16,35 @@ use super::trace_job::TraceJob;
 use poolcast_base::error::hinted;
 
 /// The hint for an incomplete file: a command that exports all columns that this program uses.
-const EXPORT_HINT: &str = "export with `sacct -a -D -X -P -S 2023-01-01 -E now -o \
+pub(super) const EXPORT_HINT: &str = "export with `sacct -a -D -X -P -S 2023-01-01 -E now -o \
                            JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,State`";
 
 /// The separator between the fields of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldDivider {
-    /// A bar.
-    Bar,
+    /// A bar, a comma or a semicolon.
+    Mark(char),
     /// A tab, or blanks in a line without a tab.
     Blanks,
 }
 
 impl FieldDivider {
+    /// The separator in the header `line`.
+    pub(super) fn of_header(line: &str) -> FieldDivider {
+        let mark = ['|', ';', ',']
+            .into_iter()
+            .find(|mark| line.contains(*mark));
+        mark.map_or(FieldDivider::Blanks, FieldDivider::Mark)
+    }
+
     /// Splits `line` into `fields`.
     fn divide<'a>(self, line: &'a str, fields: &mut Vec<&'a str>) {
         fields.clear();
         match self {
-            FieldDivider::Bar => fields.extend(line.split('|').map(str::trim)),
+            FieldDivider::Mark(mark) => {
+                let bare = |field: &'a str| field.trim().trim_matches('"');
+                fields.extend(line.split(mark).map(bare));
+            }
             FieldDivider::Blanks if line.contains('\t') => {
                 fields.extend(line.split('\t').map(str::trim));
             }
@@ -55,7 +68,8 @@ pub(super) struct AccountingColumns {
     /// The column of the run time, and whether it is in seconds.
     run_time: Option<(usize, bool)>,
     limit: usize,
-    nodes: usize,
+    /// The columns of the number of nodes. A job that waits has 0 allocated ones.
+    nodes: Vec<usize>,
     state: Option<usize>,
 }
 
@@ -75,7 +89,7 @@ impl AccountingColumns {
             });
             places.into_iter().next()
         };
-        let Some(job_id) = at(&["JobID"]) else {
+        let Some(job_id) = at(&["JobID", "JobIDRaw"]) else {
             return Ok(None);
         };
 
@@ -85,6 +99,7 @@ impl AccountingColumns {
                 hinted(message, EXPORT_HINT)
             })
         };
+        let node_columns = ["NNodes", "AllocNodes", "ReqNodes"];
         let run_time = at(&["ElapsedRaw"])
             .map(|place| (place, true))
             .or_else(|| Some((at(&["Elapsed"])?, false)));
@@ -102,7 +117,13 @@ impl AccountingColumns {
             run_time,
             // Without bars, `sacct` truncates column names to ten characters.
             limit: need(&["Timelimit", "TimelimitRaw", "TimelimitR"])?,
-            nodes: need(&["NNodes", "AllocNodes", "ReqNodes"])?,
+            nodes: {
+                need(&node_columns)?;
+                node_columns
+                    .iter()
+                    .filter_map(|name| at(&[*name]))
+                    .collect()
+            },
             state: at(&["State"]),
         }))
     }
@@ -118,20 +139,27 @@ impl AccountingColumns {
         users: &mut UserHashes,
         collector: &mut RowCollector,
     ) -> Result<()> {
+        let mut spans = Vec::new();
         while let Some(line) = lines.next()? {
             let Some(text) = line.text else {
                 collector.add(line.number, Err(RowFault::NotText));
                 continue;
             };
-            if text.is_empty() || text.bytes().all(|byte| matches!(byte, b'-' | b' ')) {
-                continue;
-            }
-            if line.is_cut {
-                collector.add(line.number, Err(RowFault::CutShort));
+            if text.bytes().all(|byte| matches!(byte, b'-' | b' ')) {
+                spans = column_spans(text);
                 continue;
             }
             let mut fields = Vec::with_capacity(self.count);
             self.divider.divide(text, &mut fields);
+            let has_spans = spans.len() == self.count && !text.contains('\t');
+            if fields.len() != self.count && has_spans {
+                // A field is empty, or has a blank.
+                fields = fields_at(text, &spans);
+            }
+            if line.is_cut && !(fields.len() == self.count && self.ends_with_state()) {
+                collector.add(line.number, Err(RowFault::CutShort));
+                continue;
+            }
             match self.read_row(&fields, zone, users)? {
                 RowContent::Step => collector.step_rows += 1,
                 RowContent::Head => {}
@@ -139,6 +167,11 @@ impl AccountingColumns {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the last column is the state, which shows that no character is missing.
+    fn ends_with_state(&self) -> bool {
+        self.state.is_some_and(|place| place + 1 == self.count)
     }
 
     fn read_row(
@@ -151,7 +184,7 @@ impl AccountingColumns {
             return Ok(RowContent::Jobs(Err(RowFault::FieldCount)));
         }
         // Concatenated exports contain several headers.
-        if fields[self.job_id].eq_ignore_ascii_case("JobID") {
+        if fields[self.submit].eq_ignore_ascii_case("Submit") {
             return Ok(RowContent::Head);
         }
         let ids = match parse_job_id(fields[self.job_id]) {
@@ -195,7 +228,10 @@ impl AccountingColumns {
     ) -> Result<AccountingRow, RowFault> {
         let [submit, eligible, start, end] = stamps;
         let limit = parse_time_limit(fields[self.limit]).ok_or(RowFault::TimeLimit)?;
-        let nodes = fields[self.nodes].parse().ok().filter(|nodes| *nodes > 0);
+        let nodes = self
+            .nodes
+            .iter()
+            .find_map(|place| node_count(fields[*place]));
         Ok(AccountingRow {
             user,
             submit: submit?.ok_or(RowFault::Submit)?,
@@ -219,7 +255,7 @@ impl AccountingColumns {
             return Ok(None);
         };
         let text = fields[place];
-        if text.is_empty() {
+        if matches!(text, "" | "INVALID" | "Unknown" | "-") {
             return Ok(None);
         }
         let run_s = if is_seconds {
@@ -229,6 +265,38 @@ impl AccountingColumns {
         };
         run_s.map(Some).ok_or(RowFault::RunTime)
     }
+}
+
+/// The columns below the `dashes` of a table. Each ends with its dashes, and begins after the
+/// previous column.
+fn column_spans(dashes: &str) -> Vec<Range<usize>> {
+    let mut spans = Vec::new();
+    let mut begin = 0;
+    for (place, _) in dashes.match_indices('-') {
+        if dashes.as_bytes().get(place + 1) != Some(&b'-') {
+            spans.push(begin..place + 1);
+            begin = place + 1;
+        }
+    }
+    spans
+}
+
+/// Splits the row `text` of a table into the fields at `spans`.
+fn fields_at<'a>(text: &'a str, spans: &[Range<usize>]) -> Vec<&'a str> {
+    let field = |span: &Range<usize>| text.get(span.start..span.end.min(text.len()));
+    let fields = spans.iter().map(field);
+    fields
+        .map(|field| field.unwrap_or_default().trim())
+        .collect()
+}
+
+/// Parses a number of nodes above 0, such as `12`, `2K` or `1.50K`. A K is 1,024.
+fn node_count(text: &str) -> Option<u32> {
+    let count = match text.strip_suffix('K') {
+        Some(thousands) => (thousands.parse::<f64>().ok()? * 1024.0).round() as u32,
+        None => text.parse().ok()?,
+    };
+    Some(count).filter(|count| *count > 0)
 }
 
 /// The content of a row.

@@ -36,15 +36,16 @@ fn number(text: &str) -> Option<i64> {
 pub enum TimeLimit {
     /// The limit in seconds.
     Seconds(i64),
-    /// The job has no limit of its own: `UNLIMITED`, `Partition_Limit`, `INFINITE`, or an empty
-    /// field.
+    /// The job has no limit of its own: `UNLIMITED`, `Partition_Limit`, which a table cuts,
+    /// `INFINITE`, or an unknown limit.
     None,
 }
 
 /// Parses the columns `Timelimit` and `TimelimitRaw` of `sacct`.
 pub fn parse_time_limit(text: &str) -> Option<TimeLimit> {
     match text {
-        "UNLIMITED" | "Partition_Limit" | "INFINITE" | "" => Some(TimeLimit::None),
+        "UNLIMITED" | "INFINITE" | "INVALID" | "NOT_SET" | "N/A" | "" => Some(TimeLimit::None),
+        _ if text.starts_with("Partition") => Some(TimeLimit::None),
         _ => Some(TimeLimit::Seconds(parse_duration_s(text)?)),
     }
 }

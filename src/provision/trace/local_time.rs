@@ -133,7 +133,7 @@ pub(super) fn parse_stamp(
     text: &str,
     zone: Option<&TraceZone>,
 ) -> Result<Option<Option<StampReadings>>> {
-    if matches!(text, "" | "Unknown" | "None" | "N/A" | "0") {
+    if matches!(text, "" | "Unknown" | "None" | "N/A" | "-" | "0") {
         return Ok(Some(None));
     }
     if let Some(civil) = parse_civil(text) {
@@ -154,8 +154,11 @@ pub(super) fn parse_stamp(
         .map(|s| Some(StampReadings::once(s))))
 }
 
-/// Parses `2023-03-01T00:00:00-0600` to seconds of the epoch.
+/// Parses `2023-03-01T00:00:00-0600`, `-06:00` or `Z` to seconds of the epoch.
 fn offset_time_s(text: &str) -> Option<i64> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return Some(moment.as_second());
+    }
     let moment = jiff::fmt::strtime::parse("%Y-%m-%dT%H:%M:%S%z", text).ok()?;
     Some(moment.to_timestamp().ok()?.as_second())
 }
@@ -299,6 +302,8 @@ mod tests {
     fn stamps_of_every_kind_are_read() {
         assert_eq!(read("2022-11-01T00:00:00").first_s, 1_667_278_800);
         assert_eq!(read("2022-11-01T00:00:00-0500").first_s, 1_667_278_800);
+        assert_eq!(read("2022-11-01T00:00:00-05:00").first_s, 1_667_278_800);
+        assert_eq!(read("2022-11-01T05:00:00Z").first_s, 1_667_278_800);
         assert_eq!(read("1667278800").first_s, 1_667_278_800);
         for unknown in ["Unknown", "None", "N/A", ""] {
             assert_eq!(parse_stamp(unknown, None).expect("read"), Some(None));

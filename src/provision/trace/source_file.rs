@@ -15,6 +15,7 @@ use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
 use super::workload_format::{self, FIELDS_PER_ROW};
 use htcondor_eventlog::{PlainStream, decompress};
+use poolcast_base::error::hinted;
 use poolcast_base::manifest::SharedChecksum;
 
 /// The format of a source file.
@@ -23,7 +24,7 @@ use poolcast_base::manifest::SharedChecksum;
 pub enum SourceForm {
     /// Text of `sacct`, separated by bars.
     SacctText,
-    /// Text of `sacct` in aligned columns, or separated by tabs below an aligned header.
+    /// Text of `sacct` in aligned columns, or separated by tabs, commas or semicolons.
     SacctTable,
     /// Output of `sacct --json`.
     SacctJson,
@@ -163,6 +164,10 @@ fn read_lines(
 ) -> Result<SourceFacts> {
     let first = lines.first_byte()?;
     ensure!(first.is_some(), "the file is empty");
+    ensure!(
+        !matches!(first, Some(0xfe | 0xff)),
+        hinted("the file is UTF-16", "save it as UTF-8")
+    );
     if first == Some(b'{') {
         accounting_json::read_jobs(lines.rest(), users, collector)?;
         return Ok(SourceFacts::of(SourceForm::SacctJson));
@@ -180,6 +185,10 @@ fn read_lines(
             announced = text.parse().ok().map(|lines: u64| lines + line.number);
             continue;
         }
+        // Text of a terminal may begin with the command, or with a message of `sacct`.
+        if text.starts_with("$ ") || text.starts_with("sacct: ") {
+            continue;
+        }
         if text.starts_with(';') || is_workload_row(&text) {
             let head = workload_format::read_rows(&text, lines, procs_per_node, users, collector)?;
             return Ok(SourceFacts {
@@ -189,10 +198,10 @@ fn read_lines(
             });
         }
 
-        let (divider, form) = if text.contains('|') {
-            (FieldDivider::Bar, SourceForm::SacctText)
-        } else {
-            (FieldDivider::Blanks, SourceForm::SacctTable)
+        let divider = FieldDivider::of_header(&text);
+        let form = match divider {
+            FieldDivider::Mark('|') => SourceForm::SacctText,
+            FieldDivider::Mark(_) | FieldDivider::Blanks => SourceForm::SacctTable,
         };
         let Some(columns) = AccountingColumns::find(&text, divider)? else {
             return reject_unknown(&text).map(|()| SourceFacts::of(form));

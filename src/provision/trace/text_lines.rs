@@ -34,8 +34,12 @@ impl TextLines {
         }
     }
 
-    /// Skips whitespace, and returns the first byte after it without consuming that byte.
+    /// Skips a byte order mark and whitespace, and returns the first byte after it without consuming
+    /// that byte.
     pub(super) fn first_byte(&mut self) -> Result<Option<u8>> {
+        if self.reader.fill_buf()?.starts_with("\u{feff}".as_bytes()) {
+            self.reader.consume("\u{feff}".len());
+        }
         loop {
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {

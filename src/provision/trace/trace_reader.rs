@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
+use super::accounting_text::EXPORT_HINT;
 use super::export_overlap::merge_exports;
 use super::local_time::TraceZone;
 use super::row_collector::UserHashes;
@@ -100,12 +101,12 @@ fn no_rows(sources: &[TraceSource]) -> poolcast_base::error::HintedError {
             "no row of the trace is usable; most frequent reason: {}, first at line {}",
             first.fault, first.first_line
         ),
+        None if sources.iter().any(|source| source.step_rows > 0) => {
+            "the trace has rows of job steps alone, and none of a job".to_owned()
+        }
         None => "the trace has no rows".to_owned(),
     };
-    hinted(
-        message,
-        "export more: `sacct -a -D -X -P -S 2023-01-01 ...`",
-    )
+    hinted(message, EXPORT_HINT)
 }
 
 /// Returns the key of a trace: a digest of its files and of the options they were read with.
@@ -459,6 +460,49 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
     }
 
     #[test]
+    fn tables_are_divided_below_their_dashes() {
+        let text = "JobID             User              Submit               Start                 End  Timelimit   NNodes      State \n\
+            ------------ --------- ------------------- ------------------- ------------------- ---------- -------- ---------- \n\
+            1                  eve 2022-11-05T11:00:00 2022-11-05T12:00:00 2022-11-05T13:00:00 Partition+     1.50K  COMPLETED \n\
+            2                      2022-11-05T11:00:00                None 2022-11-05T12:00:00   01:00:00        1 CANCELLED+ \n\
+            3                  eve 2022-11-05T11:00:00 2022-11-05T12:00:00 2022-11-05T13:00:00   01:00:00        2 OUT_OF_ME+ \n\
+            3.batch                2022-11-05T12:00:00 2022-11-05T12:00:00 2022-11-05T13:00:00                   2 OUT_OF_ME+ \n";
+        let trace = read(text);
+        assert_eq!(
+            described_jobs(&trace),
+            [
+                "1 1536 0 0 3600 7200 3600 - Ended",
+                "2 1 0 0 - 3600 - 3600 Cancelled",
+                "3 2 0 0 3600 7200 3600 3600 Ended"
+            ]
+        );
+        assert_eq!(trace.sources[0].step_rows, 1);
+    }
+
+    #[test]
+    fn exports_of_all_forms_are_read_alike() {
+        let form = "JobID|AllocNodes|ReqNodes|Submit|Start|End|Elapsed|Timelimit|State\n\
+            5|2|1|2022-11-05T11:00:00|2022-11-05T12:00:00|2022-11-05T13:00:00|INVALID|NOT_SET|COMPLETED\n\
+            6|0|3|2022-11-05T11:00:00|Unknown|-|00:00:00|60|PENDING";
+        let described = described_jobs(&read(form));
+        assert_eq!(described.len(), 2);
+        let quoted = form.replace('|', "\",\"").replace('\n', "\"\n\"");
+        for other in [
+            format!("{form}\n"),
+            format!("\u{feff}{form}"),
+            format!("$ sacct -X -P\nsacct: a warning\n{form}"),
+            form.replace('|', ","),
+            form.replace('|', ";"),
+            format!("\"{quoted}\""),
+            form.replace("JobID", "JobIDRaw"),
+            form.replace("T11:00:00", "T11:00:00-05:00"),
+            form.replace("T11:00:00", "T16:00:00Z"),
+        ] {
+            assert_eq!(described_jobs(&read(&other)), described, "{other}");
+        }
+    }
+
+    #[test]
     fn invalid_files_are_rejected_with_a_reason() {
         assert!(refusal("").contains("is empty"));
         assert!(refusal("  \n\n").contains("is empty"));
@@ -471,6 +515,10 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
         assert!(refusal(empty).contains("the trace has no rows"));
         let broken = format!("{empty}x|1|2|3|60|1\n");
         assert!(refusal(&broken).contains("invalid job id, first at line 2"));
+        let steps = format!("{empty}1.batch|1|2|3|60|1\n");
+        assert!(refusal(&steps).contains("rows of job steps alone"));
+        let failed = r#"{"jobs": [], "errors": [{"error": "no connection"}]}"#;
+        assert!(refusal(failed).contains("no connection"));
         assert!(refusal("JobID|Submit\u{0}").contains("no column"));
     }
 

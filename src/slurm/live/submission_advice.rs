@@ -12,8 +12,9 @@ use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean};
 use poolcast_provision::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
 use poolcast_provision::replay::SlurmReplay;
 
-/// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
-const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;
+/// Maximum wait in forecasts, in seconds: a year and a month, because limits may be a year. Longer waits
+/// are cut to it.
+const MAX_FORECAST_WAIT_S: i64 = 395 * 86_400;
 
 /// The exit code that means that there is no advice.
 pub const NO_ADVICE_CODE: u8 = 40;

@@ -110,7 +110,7 @@ impl Config {
         let place = format!("`{}`", file.display());
         let cannot = || format!("cannot use {place}");
         let text = layers::read_file(file)?;
-        let keys = yaml::read::<Option<Dict>>(&text).with_context(cannot)?;
+        let keys = yaml::read_last::<Option<Dict>>(&text).with_context(cannot)?;
         if keys.is_some_and(|keys| is_wandb_file(&keys)) {
             let file = read_wandb_file(&text, file).with_context(cannot)?;
             let mut config = Config::from_layers(&[file.layer], &place, flags)?;
@@ -320,6 +320,10 @@ impl Config {
             (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
         }
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
+        ensure!(
+            self.earlystop_metric.target.is_none(),
+            "`earlystop_metric.target` has no effect; the target of a sweep is `wandb.sweep.metric.target`"
+        );
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
             "`wandb.sweep.early_terminate` is for networks, and `data` is only for pipelines"

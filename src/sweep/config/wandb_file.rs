@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 
+use super::command::CommandParameter;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 use poolcast_config::layers::Dict;
@@ -90,9 +91,17 @@ pub(super) fn is_wandb_file(dict: &Dict) -> bool {
 pub(super) fn read_wandb_file(text: &str, path: &Path) -> Result<WandbFile> {
     let mut reader = FileReader {
         text,
-        keys: yaml::read(text)?,
+        keys: yaml::read_last(text)?,
         notes: Vec::new(),
     };
+    // Only a key that occurs twice is an error in one of the two readings.
+    if let Err(error) = yaml::read::<Value>(text) {
+        reader.notes.push(format!(
+            "{}; the last value of such a key counts, as for W&B",
+            escape::value(&error.to_string())
+        ));
+    }
+    reader.keys = reader.scalars(reader.keys.clone());
     let layer = reader.layer(path)?;
     Ok(WandbFile {
         layer: serde_json::from_value(layer)?,
@@ -119,8 +128,8 @@ impl FileReader<'_> {
         let name = self.text_at("name")?.or(stem.map(str::to_owned));
         sweep["name"] = json!(name.unwrap_or_else(|| "sweep".to_owned()));
         for key in ["early_terminate", "run_cap"] {
-            if let Some(value) = self.keys.get(key).filter(|value| !value.is_null()) {
-                sweep[key] = value.clone();
+            if let Some(value) = self.whole_numbers_at(key) {
+                sweep[key] = value;
             }
         }
         ensure!(
@@ -137,11 +146,7 @@ impl FileReader<'_> {
         }
         let mut layer = json!({"command": command, "wandb": wandb, "epochs": 1});
         let is_grid = method == "grid";
-        let runs = self
-            .keys
-            .get("run_cap")
-            .filter(|cap| !cap.is_null())
-            .cloned();
+        let runs = self.whole_numbers_at("run_cap");
         if runs.is_none() && is_grid && grid_points(&layer["command"]["parameters"]) > MAX_GRID {
             layer["wandb"]["sweep"]["run_cap"] = json!(MAX_GRID as usize);
             self.notes.push(format!(
@@ -210,18 +215,26 @@ impl FileReader<'_> {
 
     fn method(&self) -> Result<String> {
         let methods = ["grid", "random", "bayes", "sobol"];
-        let method = self.text_at("method")?.unwrap_or_default();
-        ensure!(
-            methods.contains(&method.as_str()),
+        let method = self.text_at("method")?.with_context(|| {
             hinted(
-                format!(
-                    "`method` must be grid, random or bayes, got `{}`",
-                    escape::value(&method)
-                ),
-                "`method: custom` needs a program of W&B's; `random` and `bayes` draw here"
+                "the W&B sweep file names no `method`",
+                "write `method: random`, `method: bayes` or `method: grid`",
             )
-        );
-        Ok(method)
+        })?;
+        if methods.contains(&method.as_str()) {
+            return Ok(method);
+        }
+        let hint = match nearest(&method, methods.into_iter()) {
+            Some(meant) => format!("write `method: {meant}`"),
+            None => "`random` and `bayes` draw here; `custom` needs a program of W&B's".to_owned(),
+        };
+        bail!(hinted(
+            format!(
+                "`method` must be grid, random or bayes, got `{}`",
+                escape::value(&method)
+            ),
+            hint
+        ))
     }
 
     fn metric(&mut self, method: &str) -> Result<Value> {
@@ -247,21 +260,52 @@ impl FileReader<'_> {
             )
         })?;
 
-        for key in ["target", "impute", "impute_while_running"] {
-            if metric.get(key).is_some() {
-                let note = format!("`metric.{key}` has no effect here");
+        // A failed trial counts as the worst, and a running one has no value.
+        for (key, meaning) in [("impute", "worst"), ("impute_while_running", "false")] {
+            if metric
+                .get(key)
+                .is_some_and(|it| *it != meaning && *it != false)
+            {
+                let note = format!("`metric.{key}` has no effect here; it is `{meaning}`");
                 self.notes.push(note);
             }
         }
-        let goal = metric.get("goal").cloned().unwrap_or(json!("minimize"));
-        Ok(json!({"name": "reported", "reported": name, "goal": goal}))
+        let target = metric.get("target").filter(|target| !target.is_null());
+        ensure!(
+            target.is_none_or(Value::is_number),
+            hinted(
+                "`metric.target` must be a number",
+                "write the value at which the sweep is over, as `target: 0.1`"
+            )
+        );
+        let goal = metric.get("goal").filter(|goal| !goal.is_null());
+        let goal = goal.cloned().unwrap_or(json!("minimize"));
+        if !["minimize", "maximize"].iter().any(|known| goal == *known) {
+            let goal = goal.as_str().unwrap_or_default();
+            let meant = match goal.to_lowercase().starts_with("max") {
+                true => "maximize",
+                false => "minimize",
+            };
+            bail!(hinted(
+                format!(
+                    "`metric.goal` must be `minimize` or `maximize`, got `{}`",
+                    escape::value(goal)
+                ),
+                format!("write `metric: {{name: {name}, goal: {meant}}}`")
+            ));
+        }
+        Ok(json!({"name": "reported", "reported": name, "goal": goal, "target": target}))
     }
 
     fn command(&mut self, path: &Path) -> Result<Value> {
         let program = self.text_at("program")?;
         let words = match self.keys.get("command") {
-            None | Some(Value::Null) => DEFAULT_COMMAND.map(str::to_owned).to_vec(),
-            Some(Value::Array(words)) => words.iter().map(command_word).collect::<Result<_>>()?,
+            Some(Value::Array(words)) if !words.is_empty() => {
+                words.iter().map(command_word).collect::<Result<_>>()?
+            }
+            None | Some(Value::Null | Value::Array(_)) => {
+                DEFAULT_COMMAND.map(str::to_owned).to_vec()
+            }
             Some(_) => bail!(hinted(
                 "`command` must be a list of words",
                 "write `command: [\"${env}\", \"${interpreter}\", \"${program}\", \"${args}\"]`"
@@ -319,29 +363,47 @@ impl FileReader<'_> {
                 let nested = self.parameters(&format!("{full}."), nested)?;
                 parameter.insert("parameters".to_owned(), nested.into());
             } else {
-                parameter = parameter
-                    .into_iter()
-                    .map(|(key, value)| (key, self.scalars(value)))
-                    .collect();
-                self.replace_exponents(&full, &mut parameter);
+                self.replace_exponents(&full, &mut parameter)?;
                 self.drop_large_quantum(&full, &mut parameter);
+                check_parameter(&full, &parameter)?;
             }
             read.insert(name, parameter.into());
         }
         Ok(read)
     }
 
-    /// Converts plain scalars that are texts in YAML 1.2, but truth values for W&B's reader of YAML
-    /// 1.1.
-    fn scalars(&self, value: Value) -> Value {
+    /// Converts the plain scalars in `keys` that are texts in YAML 1.2, but not for W&B's reader of
+    /// YAML 1.1.
+    fn scalars(&self, keys: Map<String, Value>) -> Map<String, Value> {
+        let converted = keys
+            .into_iter()
+            .map(|(key, value)| (key, self.scalar(value)));
+        converted.collect()
+    }
+
+    fn scalar(&self, value: Value) -> Value {
         match value {
-            Value::Array(values) => values.into_iter().map(|one| self.scalars(one)).collect(),
-            Value::String(text) if !self.is_quoted(&text) => match text.as_str() {
-                "yes" | "Yes" | "YES" | "on" | "On" | "ON" => true.into(),
-                "no" | "No" | "NO" | "off" | "Off" | "OFF" => false.into(),
-                _ => text.into(),
-            },
+            Value::Object(keys) => self.scalars(keys).into(),
+            Value::Array(values) => values.into_iter().map(|one| self.scalar(one)).collect(),
+            Value::String(text) if !self.is_quoted(&text) => plain_scalar(text),
             other => other,
+        }
+    }
+
+    /// The value at `key`, in which numbers without a fraction are whole; `None` if it is missing or
+    /// null.
+    fn whole_numbers_at(&self, key: &str) -> Option<Value> {
+        let whole = |value: &Value| match value.as_f64() {
+            Some(number) if number.fract() == 0.0 && number.abs() < 1e15 => json!(number as i64),
+            _ => value.clone(),
+        };
+        match self.keys.get(key)? {
+            Value::Null => None,
+            Value::Object(keys) => {
+                let keys = keys.iter().map(|(key, value)| (key.clone(), whole(value)));
+                Some(Value::Object(keys.collect()))
+            }
+            value => Some(whole(value)),
         }
     }
 
@@ -353,21 +415,35 @@ impl FileReader<'_> {
     }
 
     /// Replaces a distribution whose bounds are exponents with the same one with values as bounds.
-    fn replace_exponents(&mut self, name: &str, parameter: &mut Map<String, Value>) {
+    ///
+    /// # Errors
+    /// Fails if the values would be too large to be numbers.
+    fn replace_exponents(&mut self, name: &str, parameter: &mut Map<String, Value>) -> Result<()> {
         let distribution = parameter.get("distribution").and_then(Value::as_str);
         let Some(distribution) = distribution.map(str::to_owned) else {
-            return;
+            return Ok(());
         };
         let is_inverse = distribution == "inv_log_uniform";
         if !is_inverse && !["log_uniform", "q_log_uniform"].contains(&&*distribution) {
-            return;
+            return Ok(());
         }
         let bound = |key: &str| parameter.get(key).and_then(Value::as_f64);
         let (Some(min), Some(max)) = (bound("min"), bound("max")) else {
-            return;
+            return Ok(());
         };
         let (min, max) = if is_inverse { (-max, -min) } else { (min, max) };
         let (low, high) = (min.exp(), max.exp());
+        let meant = format!("if they are values, write `distribution: {distribution}_values`");
+        ensure!(
+            high.is_finite(),
+            hinted(
+                format!(
+                    "`parameters.{}`: the bounds of `{distribution}` are exponents of e, and e to the {max} is too large",
+                    escape::value(name)
+                ),
+                meant
+            )
+        );
         parameter.insert(
             "distribution".to_owned(),
             json!(format!("{distribution}_values")),
@@ -375,9 +451,10 @@ impl FileReader<'_> {
         parameter.insert("min".to_owned(), json!(low));
         parameter.insert("max".to_owned(), json!(high));
         self.notes.push(format!(
-            "`{}` is drawn from {low:.3e} to {high:.3e}: the bounds of `{distribution}` are exponents of e, as for W&B",
+            "`{}` is drawn from {low:.3e} to {high:.3e}: the bounds of `{distribution}` are exponents of e, as for W&B; {meant}",
             escape::value(name)
         ));
+        Ok(())
     }
 
     /// Drops the rounding of a distribution whose bounds have no multiple of `q` between them. W&B
@@ -434,6 +511,48 @@ impl FileReader<'_> {
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(_) => bail!("`{key}` must be a text"),
         }
+    }
+}
+
+/// Rejects the search space `parameter` of the parameter `name` if it is not one of W&B's.
+fn check_parameter(name: &str, parameter: &Map<String, Value>) -> Result<()> {
+    let Err(error) = CommandParameter::try_from(parameter.clone()) else {
+        return Ok(());
+    };
+    let name = escape::value(name);
+    let known = ["value", "values", "distribution", "min", "max"];
+    let is_nested = !known.iter().any(|key| parameter.contains_key(*key))
+        && parameter.values().any(Value::is_object);
+    let hint = if is_nested {
+        "nested parameters are in a map of their own: `{parameters: {...}}`"
+    } else if parameter.contains_key("step") {
+        "for steps, write `distribution: q_uniform` and `q` in place of `step`"
+    } else {
+        "write `value: 1`, `values: [1, 2]`, `min` and `max`, or a `distribution` with its keys"
+    };
+    bail!(hinted(
+        format!("`parameters.{name}`: {}", escape::value(&error)),
+        hint
+    ))
+}
+
+/// A plain scalar as YAML 1.1 reads it: some words are truth values, numbers may have underscores, and
+/// whole numbers that begin with 0 are octal.
+fn plain_scalar(text: String) -> Value {
+    match text.as_str() {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return true.into(),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => return false.into(),
+        _ => {}
+    }
+    let is_octal = text.len() > 1 && text.starts_with('0');
+    if is_octal && let Ok(number) = u64::from_str_radix(&text, 8) {
+        return number.into();
+    }
+    let has_digits = text.starts_with(|first: char| first.is_ascii_digit());
+    let real = text.replace('_', "").parse::<f64>();
+    match real {
+        Ok(real) if has_digits && text.contains('_') && text.contains('.') => real.into(),
+        _ => text.into(),
     }
 }
 
@@ -514,12 +633,65 @@ mod tests {
 
     #[test]
     fn scalars_are_those_of_yaml_1_1() {
-        let found =
-            parameter("{values: [yes, Off, 'no', \"on\", 400_000, 1e-4, '1_0', True, None, ~, y]}");
+        let found = parameter(
+            "{values: [yes, Off, 'no', \"on\", 400_000, 1e-4, '1_0', True, None, ~, y, 010, 08, 1_000.5, '07']}",
+        );
         let wanted = json!([
-            true, false, "no", "on", 400_000, 1e-4, "1_0", true, "None", null, "y"
+            true, false, "no", "on", 400_000, 1e-4, "1_0", true, "None", null, "y", 8, "08",
+            1000.5, "07"
         ]);
         assert_eq!(found["values"], wanted);
+
+        let text = "{program: p.py, method: random, metric: {name: loss}, parameters: {a: {value: 1}}, run_cap: 3.0, early_terminate: {type: hyperband, min_iter: 2.0, eta: 2.5, strict: yes}}";
+        let sweep = json!(read(text).expect("read").layer)["wandb"]["sweep"].clone();
+        let wanted = json!({"type": "hyperband", "min_iter": 2, "eta": 2.5, "strict": true});
+        assert_eq!(
+            (&sweep["run_cap"], &sweep["early_terminate"]),
+            (&json!(3), &wanted)
+        );
+    }
+
+    #[test]
+    fn last_value_of_a_repeated_key_counts() {
+        let text = "program: p.py\nmethod: grid\nparameters:\n  a: {values: [1, 2]}\n  b: &b {value: 0, value: 1}\n  c: {<<: *b, value: 2}\n  a: {values: [3]}\n";
+        let file = read(text).expect("read");
+        let parameters = &json!(file.layer)["command"]["parameters"];
+        let wanted = json!({"a": {"values": [3]}, "b": {"value": 1}, "c": {"value": 2}});
+        assert_eq!(parameters, &wanted);
+        assert_eq!(
+            file.notes,
+            [
+                "line 5, column 20: the key `value` occurs twice; the last value of such a key counts, as for W&B"
+            ]
+        );
+    }
+
+    #[test]
+    fn invalid_search_spaces_are_rejected_with_a_hint() {
+        let refusal = |keys: &str| {
+            let text = format!("program: p.py\n{keys}");
+            poolcast_base::error::render(&read(&text).err().expect("must be rejected"))
+        };
+        for (keys, hint) in [
+            ("parameters: {}", "write `method: random`"),
+            ("method: Bayes", "write `method: bayes`"),
+            ("method: custom", "`random` and `bayes` draw here"),
+            (
+                "method: grid\nparameters: {opt: {lr: {value: 1}}}",
+                "`{parameters: {...}}`",
+            ),
+            (
+                "method: grid\nparameters: {a: {min: 0, max: 9, step: 3}}",
+                "`distribution: q_uniform`",
+            ),
+            (
+                "method: grid\nparameters: {a: {distribution: log_uniform, min: 1, max: 1000}}",
+                "`distribution: log_uniform_values`",
+            ),
+        ] {
+            let text = refusal(keys);
+            assert!(text.contains(hint), "{text}");
+        }
     }
 
     #[test]

@@ -205,6 +205,7 @@ mod tests {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
         reported: None,
+        target: None,
     };
 
     fn two_classes(y: &[u32]) -> RowTargets {
@@ -319,6 +320,7 @@ mod tests {
             name: MetricName::ValidationLoss,
             goal: Goal::Minimize,
             reported: None,
+            target: None,
         };
         assert!(is_shown(&loss, [0.5, 0.0]));
         assert!(!is_shown(&loss, [0.0, 0.5]));
@@ -339,6 +341,7 @@ mod tests {
             name: MetricName::ValidationFMeasure,
             goal: Goal::Maximize,
             reported: None,
+            target: None,
         };
         let with_threshold = |threshold| TrueTargets {
             targets: &targets,
@@ -371,6 +374,7 @@ mod tests {
             name: MetricName::ValidationR2,
             goal: Goal::Maximize,
             reported: None,
+            target: None,
         };
         let groups: Vec<u64> = (0..200).collect();
         let truth = TrueTargets {

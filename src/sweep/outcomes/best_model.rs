@@ -21,6 +21,7 @@ const LOSS: Metric = Metric {
     name: MetricName::ValidationLoss,
     goal: Goal::Minimize,
     reported: None,
+    target: None,
 };
 
 /// The result of one trial.
@@ -186,6 +187,7 @@ pub(super) mod tests {
         name: MetricName::ValidationFMeasure,
         goal: Goal::Maximize,
         reported: None,
+        target: None,
     };
 
     pub(in crate::outcomes) fn trial(

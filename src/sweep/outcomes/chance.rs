@@ -65,6 +65,7 @@ fn trial_roc_auc(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
         reported: None,
+        target: None,
     };
     let probabilities = predicted.class_probabilities();
     let resamples = config.evaluation.resamples;

@@ -96,6 +96,7 @@ mod tests {
             name: MetricName::ValidationLoss,
             goal: Goal::Minimize,
             reported: None,
+            target: None,
         };
         let of_model = |number, model: &str, loss| TrialResult {
             model: model.to_owned(),

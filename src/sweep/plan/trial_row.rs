@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::reported_values::ReportedValues;
 use super::trial_config::TrialConfig;
 use crate::config::{CommandParameter, Config, TrialSource};
-use poolcast_config::{MetricName, Parameter, whole, yaml};
+use poolcast_config::{MetricName, Parameter, yaml};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
@@ -322,7 +322,7 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let mut add = |name: &str, parameter: &Parameter| {
         let value = match parameter {
-            Parameter::Constant(value) => whole(value.clone()),
+            Parameter::Constant(value) => value.clone(),
             Parameter::Drawn(distribution) => json!(distribution),
         };
         all.insert(name.to_owned(), value);

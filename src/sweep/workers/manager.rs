@@ -123,7 +123,9 @@ fn summary_text(outcomes: &TrialOutcomes, trials: usize, is_given: bool) -> Stri
     let mut text = format!("ended: {done} done, {failed} failed, {quarantined} quarantined");
     let unmade = trials.saturating_sub(outcomes.all().len());
     if unmade > 0 && !is_given {
-        text += &format!("; {unmade} not started, because the sweep was stopped on its W&B page");
+        text += &format!(
+            "; {unmade} not started, because the sweep was stopped at the target of its metric or on its W&B page"
+        );
     }
     text
 }

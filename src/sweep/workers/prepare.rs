@@ -156,12 +156,19 @@ fn check(config: &Config, place: &str) -> Result<()> {
     check_networks(&config).with_context(|| format!("cannot use {place}"))
 }
 
-/// Rejects a program that does not exist.
+/// Rejects a file of `${program}` that does not exist.
 fn check_program(command: &CommandConfig) -> Result<()> {
-    let is_run = command.words.iter().any(|word| word == "${program}");
-    let Some(program) = command.program.as_ref().filter(|_| is_run) else {
+    let place = command.words.iter().position(|word| word == "${program}");
+    let (Some(place), Some(program)) = (place, &command.program) else {
         return Ok(());
     };
+    let before = place.checked_sub(1).map(|before| &*command.words[before]);
+    // A module and the name of a command are looked up when the trial begins.
+    let is_module = matches!(before, Some("-m" | "--module"));
+    let is_command = matches!(before, None | Some("${env}")) && !program.contains('/');
+    if is_module || is_command {
+        return Ok(());
+    }
     ensure!(
         command.directory.join(program).is_file(),
         hinted(

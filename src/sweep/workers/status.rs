@@ -38,7 +38,8 @@ pub struct SweepStatus {
     pub running: Vec<RunningTrial>,
     /// Number of trials that no worker has claimed yet.
     pub ready: usize,
-    /// Number of trials that will not be made, because the sweep was stopped on its tracker page.
+    /// Number of trials that will not be made, because the sweep was stopped at the target
+    /// of its metric or on its tracker page.
     pub unmade: usize,
     /// The manager, with the age of its last heartbeat.
     pub manager: Option<LiveProcess>,

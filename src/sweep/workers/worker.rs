@@ -21,7 +21,9 @@ use crate::plan::{EarlierTrial, TrialEnd, TrialRow};
 use crate::plan::{TrialConfig, TrialModel};
 use poolcast_base::manifest;
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
-use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
+use poolcast_queue::{
+    AttemptOutcome, ChunkEntry, Dispatch, Queue, TrialAttempt, WorkerTally, run_worker,
+};
 
 /// Runs trials of `sweep` until no trial is left or `stop` is set. A trial that takes longer than
 /// `limit` fails. `workers` is the number of workers in this process, including this one. Calls
@@ -59,10 +61,16 @@ pub fn work_trials(
         };
         worker.attempt_trial(attempt, deadline, &progress)
     };
+    let metric = &sweep.config.wandb.sweep.metric;
     let acknowledged = |entry: &ChunkEntry, row: &TrialRow| {
         // If this fails, the manager repeats it at the end.
         if !worker.is_behind(entry, row)
             && let Err(error) = worker.files.publish_trial(entry, row)
+        {
+            tracing::warn!("{error:#}");
+        }
+        if row.value.is_some_and(|value| metric.is_reached_by(value))
+            && let Err(error) = queue.request_dispatch(Dispatch::Stopped)
         {
             tracing::warn!("{error:#}");
         }

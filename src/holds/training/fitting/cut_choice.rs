@@ -75,6 +75,7 @@ mod tests {
         name: MetricName::ValidationLoss,
         goal: Goal::Minimize,
         reported: None,
+        target: None,
     };
 
     /// Returns the predictions of cuts with these `logits`, for two samples each: a success and a

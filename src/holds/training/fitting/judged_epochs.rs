@@ -70,6 +70,7 @@ mod tests {
             name: MetricName::ValidationRocAuc,
             goal: Goal::Maximize,
             reported: None,
+            target: None,
         };
         let epoch = |validation_loss, roc_auc| Epoch {
             epoch: 1,
