@@ -173,6 +173,7 @@ fn let_everyone_read(dir: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use crate::advice_basis::RehearsedSkill;
+    use crate::rehearsed_actions::RehearsedActions;
     use crate::test_config::default_settings;
     use poolcast_events::HoldSource;
     use poolcast_holds::answers::{AnswerLimits, AnswerModel, HoldHistory};
@@ -198,6 +199,7 @@ mod tests {
                 rehearsed: Some(RehearsedSkill {
                     kind_right: Proportion { count: 75, of: 90 },
                     firm_right: Proportion { count: 0, of: 0 },
+                    by_action: RehearsedActions::default(),
                 }),
                 source: HoldSource::Log,
                 access_points: vec!["ap".to_owned()],
