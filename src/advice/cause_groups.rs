@@ -113,6 +113,21 @@ pub struct CauseGroup<'a> {
 }
 
 impl CauseGroup<'_> {
+    /// Says why there is no command for the jobs; `None` if nothing is known.
+    pub fn why_no_command(&self) -> Option<String> {
+        match (self.action, &self.settled_by[..]) {
+            (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
+            (HoldAction::Probe, settling) => {
+                let ids: Vec<String> = settling.iter().map(ToString::to_string).collect();
+                Some(format!("the release of {} settles this", ids.join(" or ")))
+            }
+            _ => {
+                let first = self.members.first().and_then(|one| one.reasons.first());
+                first.map(ToString::to_string)
+            }
+        }
+    }
+
     /// Rewrites `command`, one of the group's, so that it gets the job ids from `call`, which
     /// repeats the advice; `None` if it has no constraint to replace.
     pub fn command_with_ids_of(&self, call: &str, command: &HeldCommand) -> Option<String> {

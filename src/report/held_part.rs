@@ -1,5 +1,6 @@
 //! The first part of the report: the held jobs by cause, with the advised actions and commands.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::document::{HeldCause, MissingInput, ReportBlock, ReportPart, ReportTable};
@@ -20,6 +21,9 @@ const MAX_NAMED_JOBS: usize = 5;
 
 /// Maximum number of named owners per thing.
 const MAX_NAMED_OWNERS: usize = 2;
+
+/// Bytes of a time up to its minute.
+const MINUTE_LENGTH: usize = 16;
 
 /// One hour, in ms.
 const HOUR_MS: f64 = 3_600_000.0;
@@ -61,7 +65,12 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     }
 
     let chosen: Vec<&JobAdvice> = held.advice.iter().collect();
-    let groups = cause_groups(&chosen);
+    let mut groups = cause_groups(&chosen);
+    let things = held_things(&groups, HeldGrouping::Thing);
+    groups.sort_by_key(|group| {
+        let place = things.iter().position(|thing| thing.thing == group.thing);
+        (place, Reverse(group.jobs.len()))
+    });
     let mut blocks = vec![
         ReportBlock::paragraph(counts_sentence(&held.advice)),
         ReportBlock::paragraph(format!(
@@ -84,7 +93,6 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
         causes.push(held_cause(inputs, &by_job, group));
     }
     if causes.len() > MAX_OPEN_CAUSES {
-        let things = held_things(&groups, HeldGrouping::Thing);
         let table = thing_table(&things, inputs.is_anonymous);
         blocks.push(ReportBlock::Table(table));
     }
@@ -122,21 +130,15 @@ fn thing_table(things: &[HeldThing<'_>], is_anonymous: bool) -> ReportTable {
         ("owners", 0),
         ("clusters", 0),
         ("held for, h", 1),
-        ("last failure", 0),
-        ("successes since", 0),
+        ("last failure, UTC", 0),
     ];
-    let mut table = ReportTable::new(
-        "What failed, first what the commands move the most jobs of",
-        &columns,
-    );
+    let mut table = ReportTable::new("What failed, by jobs that commands move", &columns);
     table.is_sortable = true;
     let all: usize = things.iter().map(|thing| thing.jobs).sum();
     let mut sum = 0;
     for (thing, number) in things.iter().zip(1_usize..) {
         sum += thing.jobs;
-        let failure = thing
-            .state
-            .map(|state| output::utc_time(state.last_failure_ms));
+        let failure = thing.state.map(|state| state.last_failure_ms);
         table.push([
             number.into(),
             thing.jobs.into(),
@@ -146,11 +148,16 @@ fn thing_table(things: &[HeldThing<'_>], is_anonymous: bool) -> ReportTable {
             owner_words(thing, is_anonymous).into(),
             thing.clusters.into(),
             (thing.held_for_ms as f64 / HOUR_MS).into(),
-            failure.into(),
-            thing.state.map(|state| state.successes_since).into(),
+            failure.map(minute).into(),
         ]);
     }
     table
+}
+
+/// A time in UTC, to the minute.
+fn minute(ms: i64) -> String {
+    let time = output::utc_time(ms);
+    time.get(..MINUTE_LENGTH).unwrap_or(&time).to_owned()
 }
 
 fn thing_words(thing: &HeldThing<'_>, is_anonymous: bool) -> String {
@@ -266,6 +273,9 @@ fn held_cause(
 fn cause_note(group: &CauseGroup<'_>, is_named: bool) -> Option<String> {
     if group.lacks_outcomes {
         return Some(lack_words());
+    }
+    if group.action == HoldAction::Probe && group.command.is_none() && is_named {
+        return group.why_no_command().map(|why| words::shown(&why));
     }
     let state = group.state?;
     let words = state_words(state, &output::utc_time(state.last_failure_ms));

@@ -244,27 +244,12 @@ fn cause_lines(
         lines.push(PageLine::plain(format!("    {words}{command}")));
     }
     if commands.is_empty() && (group.stated.is_none() || group.action == HoldAction::Probe) {
-        let why = why_no_command(group);
+        let why = group.why_no_command();
         lines.extend(why.iter().flat_map(|why| folded(view, why)));
     }
     lines.extend(memory_lines(view, group));
     lines.extend(probe_lines(view, group));
     lines
-}
-
-/// The reason why a group has no command.
-fn why_no_command(group: &CauseGroup<'_>) -> Option<String> {
-    match (group.action, &group.settled_by[..]) {
-        (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
-        (HoldAction::Probe, settling) => {
-            let ids: Vec<String> = settling.iter().map(ToString::to_string).collect();
-            Some(format!("the release of {} settles this", ids.join(" or ")))
-        }
-        _ => {
-            let first = group.members.first().and_then(|one| one.reasons.first());
-            first.map(ToString::to_string)
-        }
-    }
 }
 
 /// Names the jobs' nodes of a DAG.
