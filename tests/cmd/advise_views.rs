@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::advise_probes::{log_of_two, released};
 use crate::place::{LOG_TEXT, Outcome, Place, queue};
 use crate::run::SMALL;
 use crate::terminal::run_on_terminal;
@@ -281,19 +282,14 @@ fn screen_of_a_terminal_is_never_longer_than_24_rows() {
 #[test]
 fn release_has_its_command_on_the_page() {
     let place = Place::with_answers();
-    place.copy("run", "mine");
+    place.copy_all(&place.path("run"), "mine");
     let config = fs_err::read_to_string(place.path("mine/config.yaml")).expect("read");
-    let eager = config.replace(
-        "cost: null",
-        "cost: {wasted_run: 1.0, lost_success: 1000.0}",
+    place.write(
+        "mine/config.yaml",
+        config.replace("prior: false", "prior: true"),
     );
-    assert_ne!(eager, config);
-    place.write("mine/config.yaml", eager);
-    let passing = "Transfer input files failure at execution point slot1@node while receiving files. Details: TimedOut\n\tCode 12 Subcode 256";
-    let log = scattered_log(100, 49).replace(
-        "Error from slot1@node: memory usage exceeded request_memory\n\tCode 34 Subcode 102",
-        passing,
-    );
+    // Job 8.0 got past the fault for which 7.0 is still held.
+    let log = log_of_two() + &released(8, 60, 0) + &scattered_log(99, 49);
     place.write("EventLog", log);
     let page = place.stdout("advise mine --log EventLog");
     assert!(page.contains(" RELEASE "), "{page}");
