@@ -17,7 +17,7 @@ use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
 use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
-use super::thing_words::thing_name;
+use super::thing_words::{settling_words, thing_name};
 use poolcast_base::shared_text::NumberedText;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_rank};
@@ -117,10 +117,7 @@ impl CauseGroup<'_> {
     pub fn why_no_command(&self) -> Option<String> {
         match (self.action, &self.settled_by[..]) {
             (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
-            (HoldAction::Probe, settling) => {
-                let ids: Vec<String> = settling.iter().map(ToString::to_string).collect();
-                Some(format!("the release of {} settles this", ids.join(" or ")))
-            }
+            (HoldAction::Probe, settling) => Some(settling_words(settling)),
             _ => {
                 let first = self.members.first().and_then(|one| one.reasons.first());
                 first.map(ToString::to_string)

@@ -149,11 +149,16 @@ impl FailedThing {
     }
 
     /// Returns true if jobs asked for less than they use.
-    pub fn is_request(&self) -> bool {
+    fn is_request(&self) -> bool {
         matches!(
             self,
             FailedThing::Memory | FailedThing::Disk | FailedThing::Cpus
         )
+    }
+
+    /// Returns true if the outcome of one job says something about the others.
+    pub fn has_common_state(&self) -> bool {
+        !self.is_request() && *self != FailedThing::Person
     }
 
     /// Returns true if what failed are files or programs of the owners.

@@ -2,6 +2,7 @@
 
 use super::addresses::{server_of, without_secrets};
 use super::job_advice::JobAdvice;
+use super::job_command::JobId;
 use htcondor_eventlog::named_file;
 use poolcast_base::output;
 use poolcast_holds::answers::{MAX_SUCCESSES, ThingKind, ThingState};
@@ -21,6 +22,12 @@ pub(super) fn thing_name(advice: &JobAdvice, kind: ThingKind) -> String {
     };
     let name = name.filter(|name| !name.is_empty());
     name.unwrap_or_else(|| unknown.to_owned())
+}
+
+/// Says that the release of `jobs` settles the answer about other jobs of a thing.
+pub(super) fn settling_words(jobs: &[JobId]) -> String {
+    let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    format!("the release of {} settles this", ids.join(" or "))
 }
 
 /// Formats `state`, without the name of the thing. `last_failure` is the time of the last failure.

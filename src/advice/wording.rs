@@ -5,7 +5,7 @@ use super::decide::percent_words;
 use super::held_jobs::query_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::queue_facts::QueueFacts;
-use super::thing_words::{state_words, thing_name};
+use super::thing_words::{settling_words, state_words, thing_name};
 use poolcast_base::{escape, output};
 use poolcast_holds::decision::{HoldAction, answer_words};
 
@@ -46,6 +46,8 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     lines.extend(queue.and_then(queue_line));
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
+    } else if !advice.settled_by.is_empty() {
+        lines.push(format!("  {}", settling_words(&advice.settled_by)));
     }
     if let Some(command) = &advice.then {
         lines.push(format!("  {}: {command}", when_to_release(advice.action)));

@@ -369,11 +369,11 @@ pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<S
             cause.strip_suffix(" is missing").unwrap_or(cause)
         )];
     }
-    // A request fails for each job alone.
-    let is_shared = |failed: &FailedThing| !failed.is_request();
-    let state = thing
-        .state
-        .filter(|_| thing.failed.as_ref().is_some_and(is_shared));
+    let is_common = thing
+        .failed
+        .as_ref()
+        .is_some_and(FailedThing::has_common_state);
+    let state = thing.state.filter(|_| is_common);
     let state = state.map(|state| {
         let time = view.short_time(state.last_failure_ms);
         match state.successes_since {
