@@ -699,10 +699,10 @@ fn kinds_of_holds_that_nobody_has_learned_about_have_no_odds_and_no_command() {
         let text = format!("Job was held.\n\t{reason}");
         submitted(job) + &record("012", job, 20, &text)
     };
-    let policy = "The rules of this site do not allow that.\n\tCode 26 Subcode 0";
+    let unknown = "The frobnicator is unwell.\n\tCode 99 Subcode 0";
     let plugin = "Transfer input files failure at execution point slot1@ep using protocol foo. Details: non-zero exit (11) from foo_plugin. ( URL file = foo://a/b )\n\tCode 13 Subcode 2816";
     let output = "Transfer output files failure at execution point slot1@ep while sending files to access point ap. Details: reading from file /scratch/out.dat: (errno 2) No such file or directory\n\tCode 12 Subcode 2";
-    let reasons = [policy, policy, policy, plugin, output];
+    let reasons = [unknown, unknown, unknown, plugin, output];
     let log: String = reasons
         .iter()
         .zip(1..)
