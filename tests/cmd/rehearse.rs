@@ -141,7 +141,7 @@ fn run_learns_answers_and_advise_asks_them() {
 
     // The log ended an hour ago.
     let page = place.stdout("advise out --log EventLog.xz");
-    let is_over = "which is over: `--queue now` gives advice as of now";
+    let is_over = "which is over: ask with `--queue now`";
     assert!(page.contains(is_over), "{page}");
     let page = place.stdout("advise out --log EventLog.xz --at 2026-11-21T02:20:00Z");
     assert!(!page.contains(is_over), "{page}");
