@@ -41,7 +41,7 @@ fn run_after_an_upgrade_makes_results_again_and_keeps_the_answers() {
     let given = || fs_err::read(home.path("out/answers.jsonl")).expect("answers");
     let answers = given();
     assert!(!answers.is_empty());
-    assert!(change_versions(&home.path("out")) > 5);
+    assert!(change_versions(&home.path("out")) >= 3);
 
     let refused = type_command(&home, "poolcast advise");
     assert_eq!(refused.code, Some(2), "{refused}");

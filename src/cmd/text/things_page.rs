@@ -495,7 +495,11 @@ impl Table<'_> {
     /// The row with all of its answers and its notes, in a few lines.
     fn full(&self, row: &ThingRow) -> Vec<PageLine> {
         let mut what = self.what_lines(row);
-        what.truncate(MAX_LINES_PER_THING.max(row.answers.len()));
+        let most = MAX_LINES_PER_THING.max(row.answers.len());
+        if what.len() > most {
+            what.truncate(most);
+            what[most - 1].push_str(" ...");
+        }
         let count = what.len().max(row.answers.len()).max(1);
         let mut lines = Vec::new();
         for at in 0..count {
