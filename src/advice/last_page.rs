@@ -1,5 +1,5 @@
 //! The numbers of the things on the page that a user saw last, kept between two calls. A number names the jobs of
-//! that page alone: jobs that are held since belong to no number.
+//! that page alone: jobs that are held since have none.
 
 use std::collections::HashSet;
 use std::path::Path;

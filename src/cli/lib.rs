@@ -103,7 +103,7 @@ pub enum Verb {
     Learn(RunArgs),
     /// Run every stage on this machine, from event logs to advice on the jobs that are still held
     ///
-    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and those of `poolcast learn`. Finished stages are kept, and an interrupted run continues where it stopped.
+    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and what `poolcast learn` does. Finished stages are kept, and an interrupted run continues where it stopped.
     ///
     /// A log is enough, or the logs of your own jobs: without a configuration file, run uses the search of config/quickstart.yaml, with time frames that fit the log. Call it again when the log has grown: it learns from the new events and reports the changes.
     ///

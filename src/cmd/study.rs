@@ -20,7 +20,7 @@ use poolcast_sweep::{
 };
 use poolcast_tensors::{Dataset, Split, SplitSummary, hold_counts};
 
-/// What the trials of a run came to.
+/// The result of the trials of a run.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Study {

@@ -28,7 +28,7 @@ const MEASURES: &[(Thing, &[&str])] = &[
 pub(super) fn read_expression(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_stated = scan.has_any(&["evaluated to ", "want_hold ="]);
-    // The rule of another batch system is none of the job.
+    // The rule belongs to another batch system, not to the job.
     if !is_stated || scan.has_any(&["lrms error", "arc job failed"]) {
         return None;
     }

@@ -58,7 +58,7 @@ pub struct Rule {
     pub side: &'static [Side],
     /// The outcome.
     pub outcome: &'static [Outcome],
-    /// Words of the message, in lower case, of which it has one.
+    /// Words in lower case. The message has at least one.
     pub words: &'static [&'static str],
     /// The advice.
     pub action: Action,
