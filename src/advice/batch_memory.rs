@@ -7,6 +7,7 @@ use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
 use htcondor_holdreasons::{Outcome, ReasonKind, Thing};
+use poolcast_base::stats::upper_median;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ClusterKey, stated_kind};
 
@@ -290,9 +291,8 @@ impl Batch {
     /// Returns the median duration of the runs that succeeded, ms.
     fn median_run_ms(&self) -> u64 {
         let mut runs: Vec<u64> = self.jobs.iter().filter_map(|job| job.success_ms).collect();
-        let middle = runs.len() / 2;
         runs.sort_unstable();
-        runs.get(middle).copied().unwrap_or(0)
+        upper_median(&runs).unwrap_or(0)
     }
 }
 

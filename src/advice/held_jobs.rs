@@ -92,9 +92,8 @@ impl HeldJob<'_> {
     }
 }
 
-/// Finds the jobs of `store` that are held at the end of their access point's log. Each hold gets the
-/// prediction time that samples with `window` have.
-pub(super) fn held_jobs(store: &EventStore, window: WindowPosition) -> Vec<HeldJob<'_>> {
+/// Finds the jobs of `store` that are held at the end of their access point's log, which is the prediction time.
+pub(super) fn held_jobs(store: &EventStore) -> Vec<HeldJob<'_>> {
     let jobs = store.jobs();
     let until_ms = cutoffs_ms(store, &jobs);
     let mut held = Vec::new();
@@ -119,7 +118,7 @@ pub(super) fn held_jobs(store: &EventStore, window: WindowPosition) -> Vec<HeldJ
             held.push(HeldJob {
                 is_known: !store.gaps(job.ap).iter().any(has_gap),
                 job,
-                asked: QueriedHold::new(index, &history, cycle, window, asked_ms),
+                asked: QueriedHold::new(index, &history, cycle, WindowPosition::Release, asked_ms),
             });
         }
     }

@@ -13,6 +13,7 @@ use super::held_ids::HeldId;
 use super::job_advice::JobAdvice;
 use super::job_command::JobId;
 use poolcast_base::output;
+use poolcast_base::stats::upper_median;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::HoldAction;
 
@@ -275,7 +276,7 @@ fn answers_of(members: &[&JobAdvice]) -> Vec<ThingAnswer> {
 fn median(values: impl Iterator<Item = i64>) -> i64 {
     let mut values: Vec<i64> = values.collect();
     values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
+    upper_median(&values).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ use super::remedy::{raised_request, remedy_command, used_memory_mb};
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::shared_text::SharedText;
-use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
@@ -52,7 +51,7 @@ pub fn advise(
     settings: &AdviceConfig,
     queue: Option<&JobQueue>,
 ) -> Result<Vec<JobAdvice>> {
-    let held = held_jobs(store, WindowPosition::Release);
+    let held = held_jobs(store);
     let asked_ms = store.summary.end_ms;
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
     let answers = model

@@ -73,11 +73,7 @@ impl LearnedRun {
         if PublishedModel::is_in(&results) {
             return LearnedRun::open_published(results, false);
         }
-        let run = if sweep::has_no_model(&results) {
-            results.clone()
-        } else {
-            sweep::resolve_run(&results)?
-        };
+        let run = sweep::resolve_run(&results)?;
         ensure!(
             is_result(&run),
             hinted(
@@ -86,7 +82,7 @@ impl LearnedRun {
             )
         );
         Ok(LearnedRun {
-            answers: RunAnswers::open(&run, &results)?,
+            answers: RunAnswers::open(&results)?,
             results,
             run,
             published: None,

@@ -59,7 +59,7 @@ const SCHEMA_VERSION: u32 = 1;
 pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) -> Result<()> {
     let out = &config.out;
     let store = &EventStore::open(&events_dir(out))?;
-    let learned = RunAnswers::open(out, out)?;
+    let learned = RunAnswers::open(out)?;
     let mut advice = advise(store, learned.model(), &config.advice, None)?;
     name_other_schedds(&mut advice);
     let mut held = HeldJobs {

@@ -76,7 +76,7 @@ fn compare_with_advice(
     let answers = || {
         let run = poolcast_sweep::resolve_run(&results)?;
         let config = Config::read(&run)?;
-        let learned = RunAnswers::open(&run, &results)?;
+        let learned = RunAnswers::open(&results)?;
         let model = learned.model().context("the run has learned no answers")?;
         match model.objection(store) {
             Some(ModelObjection::Caveat(words)) => bail!(words),

@@ -90,12 +90,7 @@ fn unpublished_words(tally: &RehearsalTally, out: &Path) -> String {
 
 /// Collects what `advise` needs of the run in `results`.
 fn published_model(results: &Path) -> Result<PublishedModel> {
-    let run = if sweep::has_no_model(results) {
-        results.to_owned()
-    } else {
-        sweep::resolve_run(results)?
-    };
-    let RunAnswers { learned, origin } = RunAnswers::open(&run, results)?;
+    let RunAnswers { learned, origin } = RunAnswers::open(results)?;
     let answers = learned.with_context(|| {
         unavailable(
             format!(
@@ -110,7 +105,7 @@ fn published_model(results: &Path) -> Result<PublishedModel> {
         origin,
         settings: AdviceConfig {
             site_model: None,
-            ..Config::read(&run)?.advice
+            ..Config::read(&sweep::resolve_run(results)?)?.advice
         },
     })
 }

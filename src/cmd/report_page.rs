@@ -16,15 +16,15 @@ use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
 /// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
 /// events of the log are missing or of another version.
 pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
-    let Some(run) = inputs.best_run() else {
+    let learned = RunAnswers::open(&inputs.dir)?;
+    let model = learned.model();
+    if model.is_none() && inputs.best_run().is_none() {
         return Ok(None);
-    };
+    }
     let events = EventStore::open(&events_dir(&inputs.dir));
     let Some(store) = inputs.if_available(events)? else {
         return Ok(None);
     };
-    let learned = RunAnswers::open(run, &inputs.dir)?;
-    let model = learned.model();
     let mut advice = advise(&store, model, &inputs.config.advice, None)?;
     if !inputs.is_anonymous {
         logs::add_words(&inputs.config, &mut advice).unwrap_or_else(|error| {

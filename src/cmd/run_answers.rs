@@ -21,14 +21,14 @@ pub(super) struct RunAnswers {
 }
 
 impl RunAnswers {
-    /// Opens the answers in `results`, which has the run in `run`.
+    /// Opens the answers in `results`.
     ///
     /// # Errors
     /// Fails if a file of the answers is damaged or of another version.
-    pub(super) fn open(run: &Path, results: &Path) -> Result<RunAnswers> {
+    pub(super) fn open(results: &Path) -> Result<RunAnswers> {
         Ok(RunAnswers {
             learned: LearnedAnswers::open(&sweep::answers_dir(results))?,
-            origin: model_origin(run, results),
+            origin: model_origin(results),
         })
     }
 
@@ -41,9 +41,9 @@ impl RunAnswers {
     }
 }
 
-/// The origin of what was learned in `results`, which has the run in `run`.
-fn model_origin(run: &Path, results: &Path) -> ModelOrigin {
-    let mut sweeps = iter::once(results).chain(sweeps_above(run));
+/// The origin of what was learned in `results`, or in the sweep that these are a part of.
+fn model_origin(results: &Path) -> ModelOrigin {
+    let mut sweeps = iter::once(results).chain(sweeps_above(results));
     let events = sweeps.find_map(|sweep| {
         manifest::read::<StoreSummary>(&sweep::events_dir(sweep), EVENTS_FORMAT).ok()
     });

@@ -679,3 +679,13 @@ fn metric_is_the_value_of_the_kept_epoch_everywhere() {
     judged.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
     assert_eq!(judged, [Some(0.6), Some(0.7)]);
 }
+
+#[test]
+fn page_of_a_run_without_trials_keeps_the_held_jobs() {
+    let place = Place::with_answers();
+    let page = || fs_err::read_to_string(place.path("run/report.html")).expect("read");
+    let of_learn = page();
+    assert!(of_learn.contains("typo.dat"), "learn writes them");
+    place.stdout("report run");
+    assert!(page().contains("typo.dat"));
+}
