@@ -743,6 +743,9 @@ mod tests {
             write(small(None, &[&first, &second]), &path("anew"));
             prop_assert_eq!(bytes(&path("continued")), bytes(&path("anew")));
 
+            // A shard that gets a repeated event is written again, with the same content.
+            let is_repeated = |event: &(i32, i64)| first.contains(event);
+            prop_assume!(!second.iter().any(is_repeated));
             let after = shards(&path("continued"), &continued);
             let (_last, closed) = before.split_last().expect("a shard");
             for (at, shard) in closed.iter().enumerate() {
