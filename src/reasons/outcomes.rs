@@ -16,7 +16,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "toomanyrequests", "throttled", "temporarily unable",
         "resource temporarily unavailable", "try again", "device or resource busy", "text file busy",
         "too many open files", "slowdown", "being used by another process", "requestlimitexceeded", "max_jobs",
-        "too many jobs", "queue is full", "submit limit", "job limit", "would exceed", "maximum number of jobs",
+        "too many jobs", "queue is full", "is still alive", "submit limit", "job limit", "would exceed", "maximum number of jobs",
         "exceeds the queue limit", "limitexceeded", "countexceeded", "quota '",
     ]),
     (Outcome::TimedOut, &[

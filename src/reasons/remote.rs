@@ -28,6 +28,13 @@ const SURE_WORDS: &[&str] = &[
     "compute.instances.", "matching route", "route in job_router", "route job limit", "job universe", "gridmanager",
 ];
 
+/// Whole reasons that say what a server answered, such as the status text of a response (RFC 9110, section 15).
+#[rustfmt::skip]
+const WHOLE_ANSWERS: &[&str] = &[
+    "bad request", "unauthorized", "forbidden", "not found", "job not found", "conflict", "too many requests",
+    "internal server error", "bad gateway", "service unavailable", "gateway timeout", "gateway time-out",
+];
+
 /// Words of what failed, by the thing and the operation; the first that the text has counts. A request is one that
 /// the other system takes from nobody.
 #[rustfmt::skip]
@@ -167,7 +174,9 @@ fn is_remote(input: &ReasonInput<'_>) -> bool {
     match input.code {
         Some(2) => true,
         Some(code) if SERVICE_CODES.contains(&code) => true,
-        None | Some(0) => scan.has_any(REMOTE_WORDS) || scan.has_any(SURE_WORDS),
+        None | Some(0) => {
+            scan.has_any(REMOTE_WORDS) || scan.has_any(SURE_WORDS) || scan.is_one_of(WHOLE_ANSWERS)
+        }
         _ => scan.has_any(SURE_WORDS),
     }
 }

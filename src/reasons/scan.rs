@@ -29,6 +29,12 @@ impl<'a> Scan<'a> {
         phrases.iter().any(|words| self.has(words))
     }
 
+    /// Returns true if the text is one of `phrases`, but for what is no letter at its ends.
+    pub(super) fn is_one_of(&self, phrases: &[&str]) -> bool {
+        let words = self.lower.trim_matches(|c: char| !c.is_ascii_alphabetic());
+        phrases.contains(&words)
+    }
+
     /// Returns true if a word of the text begins with one of `words`. An underscore ends a word, as in
     /// `request_cpus`.
     pub(super) fn has_word(&self, words: &[&str]) -> bool {

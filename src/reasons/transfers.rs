@@ -62,6 +62,7 @@ struct Transfer {
 const FILE_WORDS: &[(&str, Operation)] = &[
     ("reading from file ", Operation::Read),
     ("error reading from ", Operation::Read),
+    ("read from file ", Operation::Read),
     ("writing to file ", Operation::Write),
     ("write to file ", Operation::Write),
     ("permission denied to write file ", Operation::Write),
