@@ -59,7 +59,7 @@ pub struct AdviseArgs {
     /// Advise on idle and running jobs in place of held ones: idle jobs that need a file which does not
     /// exist, and with a log also those that request too little memory, and jobs that start and are
     /// put back again. Asks the queue for your own jobs, or uses the idle and running jobs in --queue
-    #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
+    #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "html", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
     pub idle: bool,
     /// Print all things that jobs are held for, with all causes and commands, and not only the things
     /// that fit on one screen
@@ -106,6 +106,10 @@ pub struct AdviseArgs {
     /// node_exporter; they name no owner
     #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "check", "dag", "watch"])]
     pub prometheus: Option<PathBuf>,
+    /// Write the shown jobs to this file, as one HTML page with the things, causes and commands; it
+    /// loads nothing, and learns nothing new
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "dag", "watch"])]
+    pub html: Option<PathBuf>,
     /// Write the advice of each owner of held jobs to DIR/OWNER.json
     #[arg(long, value_name = "DIR", conflicts_with_all = ["at", "check", "dag", "watch"])]
     pub pages: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Other places than the terminal that advice goes to: metrics, pages of owners, the queue, and
+//! Other places than the terminal that advice goes to: metrics, an HTML page, pages of owners, the queue, and
 //! notices.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,10 @@ use super::advice_sources::AdviceSources;
 use super::text::advice::{AdviceView, SCHEMA_VERSION};
 use poolcast_advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_base::error::hinted;
+use poolcast_base::files;
 use poolcast_base::output::{self, JsonDocument};
 use poolcast_cli::AdviseArgs;
+use poolcast_report::{self as report, HeldJobs};
 use poolcast_site::metrics::AdviceMetrics;
 use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
 use poolcast_site::pages::{OwnerPage, OwnerPages};
@@ -31,6 +33,9 @@ pub(super) fn send_all(
     let mut outcome = Ok(());
     if let Some(file) = &args.prometheus {
         outcome = outcome.and(write_metrics(file, view));
+    }
+    if let Some(file) = &args.html {
+        outcome = outcome.and(write_html(file, view));
     }
     if let Some(dir) = &args.pages {
         outcome = outcome.and(write_pages(dir, view));
@@ -61,6 +66,17 @@ fn write_metrics(file: &Path, view: &AdviceView<'_>) -> Result<()> {
     metrics
         .write(file)
         .with_context(|| format!("cannot write the metrics to `{}`", file.display()))
+}
+
+/// Writes the shown jobs as one HTML page.
+fn write_html(file: &Path, view: &AdviceView<'_>) -> Result<()> {
+    let held = HeldJobs {
+        basis: view.basis.clone(),
+        advice: view.chosen.iter().copied().cloned().collect(),
+    };
+    let page = report::page(&report::held_report(&held));
+    files::write_atomic(file, page.as_bytes())
+        .with_context(|| format!("cannot write the page to `{}`", file.display()))
 }
 
 /// Writes the answers to the jobs in the queue. Ids of jobs are unique within one access point alone,

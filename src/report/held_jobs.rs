@@ -14,6 +14,16 @@ pub struct HeldJobs {
 }
 
 impl HeldJobs {
+    /// Names the access points, the number of held jobs and the time of the answers.
+    pub(super) fn title(&self) -> String {
+        let jobs = output::counted(self.advice.len(), "held job");
+        let when = output::utc_time(self.basis.asked_ms);
+        match &self.basis.access_points[..] {
+            [] => format!("{jobs}, {when}"),
+            points => format!("{}: {jobs}, {when}", words::shown(&points.join(", "))),
+        }
+    }
+
     /// Describes the log: its access points, its time range and its number of holds.
     pub(super) fn log_sentence(&self, is_anonymous: bool) -> String {
         let AdviceBasis {

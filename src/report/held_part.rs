@@ -31,24 +31,20 @@ const HOUR_MS: f64 = 3_600_000.0;
 /// Maximum number of causes that are shown.
 const MAX_CAUSES: usize = 200;
 
-/// Makes the part.
+/// Makes the part of a report on `inputs`.
 pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> ReportPart {
-    let blocks = match held {
-        Some(held) => held_blocks(inputs, held),
-        None if inputs.is_over_waits() => vec![ReportBlock::Missing(MissingInput {
-            text: "The models predict waits in a Slurm queue, which has no held jobs."
-                .to_owned(),
-            command: None,
-        })],
-        None if inputs.config.data.is_given() => vec![ReportBlock::Missing(MissingInput {
-            text: "The models learn from tables, which have no held jobs.".to_owned(),
-            command: None,
-        })],
-        None => vec![ReportBlock::Missing(MissingInput {
-            text: "The held jobs cannot be shown: there is no model yet, or the model or the events of the log are not in this directory, or were made by another version of poolcast. To print the advice:".to_owned(),
-            command: Some(format!("poolcast advise {} --log LOG", inputs.dir_argument())),
-        })],
-    };
+    match held {
+        Some(held) => held_jobs_part(held, inputs.is_anonymous),
+        None => part_of(vec![ReportBlock::Missing(why_missing(inputs))]),
+    }
+}
+
+/// Makes the part on `held`, without names if `is_anonymous`.
+pub(super) fn held_jobs_part(held: &HeldJobs, is_anonymous: bool) -> ReportPart {
+    part_of(held_blocks(held, is_anonymous))
+}
+
+fn part_of(blocks: Vec<ReportBlock>) -> ReportPart {
     ReportPart {
         id: "held",
         title: "Held jobs: what to do",
@@ -56,7 +52,26 @@ pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Repor
     }
 }
 
-fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock> {
+/// Says why the report on `inputs` has no held jobs.
+fn why_missing(inputs: &ReportInputs) -> MissingInput {
+    let (text, command) = if inputs.is_over_waits() {
+        let text = "The models predict waits in a Slurm queue, which has no held jobs.";
+        (text, None)
+    } else if inputs.config.data.is_given() {
+        let text = "The models learn from tables, which have no held jobs.";
+        (text, None)
+    } else {
+        let text = "The held jobs cannot be shown: there is no model yet, or the model or the events of the log are not in this directory, or were made by another version of poolcast. To print the advice:";
+        let command = format!("poolcast advise {} --log LOG", inputs.dir_argument());
+        (text, Some(command))
+    };
+    MissingInput {
+        text: text.to_owned(),
+        command,
+    }
+}
+
+fn held_blocks(held: &HeldJobs, is_anonymous: bool) -> Vec<ReportBlock> {
     let jobs = held.advice.len();
     if jobs == 0 {
         return vec![ReportBlock::paragraph(
@@ -79,21 +94,21 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
         )),
     ];
     for caveat in &held.basis.caveats {
-        if !inputs.is_anonymous {
+        if !is_anonymous {
             blocks.push(ReportBlock::Notice {
                 text: words::shown(caveat),
             });
         }
     }
 
-    let name = |advice: &'a JobAdvice| ((advice.ap.as_str(), advice.job), advice);
-    let by_job = held.advice.iter().map(name).collect();
+    let named = (held.advice.iter()).map(|advice| ((advice.ap.as_str(), advice.job), advice));
+    let by_job = named.collect();
     let mut causes = Vec::new();
     for group in groups.iter().take(MAX_CAUSES) {
-        causes.push(held_cause(inputs, &by_job, group));
+        causes.push(held_cause(&by_job, group, is_anonymous));
     }
     if causes.len() > MAX_OPEN_CAUSES {
-        let table = thing_table(&things, inputs.is_anonymous);
+        let table = thing_table(&things, is_anonymous);
         blocks.push(ReportBlock::Table(table));
     }
     blocks.push(ReportBlock::Causes { causes });
@@ -229,11 +244,11 @@ fn action_words(action: HoldAction) -> &'static str {
 }
 
 fn held_cause(
-    inputs: &ReportInputs,
     by_job: &HashMap<(&str, JobId), &JobAdvice>,
     group: &CauseGroup<'_>,
+    is_anonymous: bool,
 ) -> HeldCause {
-    let is_named = !inputs.is_anonymous;
+    let is_named = !is_anonymous;
     let like_cases = group.jobs.iter().find_map(|job| {
         by_job
             .get(&(group.ap, *job))?

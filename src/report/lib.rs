@@ -61,6 +61,16 @@ pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> 
     })
 }
 
+/// Makes the report on `held` alone.
+pub fn held_report(held: &HeldJobs) -> Report {
+    Report {
+        title: held.title(),
+        about: vec![held.log_sentence(false)],
+        reload_s: None,
+        parts: vec![held_part::held_jobs_part(held, false)],
+    }
+}
+
 /// Makes the parts on models that answer about held jobs or waits, and on their data.
 fn parts_on_models(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Vec<ReportPart>> {
     let mut parts = vec![held_part::held_part(inputs, held)];

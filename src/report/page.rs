@@ -48,7 +48,7 @@ pub fn page(report: &Report) -> String {
                     ul { @for part in &report.parts { li { a href={ "#" (part.id) } { (part.title) } } } }
                 }
                 main id="main" { @for part in &report.parts { (part_section(part)) } }
-                footer { p { "Made by " code { "poolcast report" } ". The page loads nothing and sends nothing. All times are in UTC." } }
+                footer { p { "Made by " code { "poolcast" } ". The page loads nothing and sends nothing. All times are in UTC." } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }

@@ -109,6 +109,42 @@ fn documented_metrics_are_those_that_are_written() {
 }
 
 #[test]
+fn the_shown_jobs_are_written_as_one_html_page() {
+    let place = place_with_queue();
+    let call = "advise run --log EventLog.xz --queue queue.json --html held.html";
+    let outcome = run(&place, call);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let read = || fs_err::read_to_string(place.path("held.html")).expect("read");
+    let all = read();
+    let head = "<title>ap40.uw.osg-htc.org: 44 held jobs, 2026-11-21";
+    assert!(all.contains(head), "{}", &all[..2000]);
+
+    // The page has the commands of the terminal, and not those of jobs that no option chose.
+    let printed = run(
+        &place,
+        "advise run --log EventLog.xz --queue queue.json --all",
+    );
+    let commands: Vec<&str> = (printed.stdout.lines())
+        .filter_map(|line| line.find("condor_release").map(|at| &line[at..]))
+        .collect();
+    assert!(!commands.is_empty(), "{printed}");
+    let text = all.replace("&amp;", "&").replace("&lt;", "<");
+    for command in &commands {
+        assert!(text.contains(command), "{command}");
+    }
+    let of_one = run(&place, &format!("{call} --code 13"));
+    assert_eq!(of_one.code, Some(0), "{of_one}");
+    assert!(read().len() < all.len());
+
+    let refused = run(&place, &call.replace("held.html", "nowhere/held.html"));
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("cannot write the page to"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn each_owner_gets_a_page() {
     let place = place_with_queue();
     let call = "advise run --log EventLog.xz --queue queue.json --pages pages";
