@@ -19,6 +19,9 @@ use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::ThingState;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
 
+/// Name of the rule that decides where there is neither a rule for the reason nor an outcome of such holds.
+pub(super) const NOTHING_WAS_LEARNED: &str = "nothing_was_learned";
+
 /// The source of a recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,6 +97,8 @@ pub struct JobAdvice {
     pub action: HoldAction,
     /// The source of the recommendation.
     pub ground: AdviceGround,
+    /// Name of the rule that decided.
+    pub because: &'static str,
     /// Certainty of the action; absent where a rule decides, and without advice.
     pub firmness: Option<AnswerFirmness>,
     /// Precision of such answers on holds after the training data.
@@ -316,6 +321,7 @@ impl JobAdvice {
             site: None,
             action: HoldAction::Release,
             ground: AdviceGround::Model,
+            because: "odds_reach_the_limit",
             firmness: Some(AnswerFirmness::Probable),
             evidence: Some(Box::new(AnswerThreshold {
                 probability: 0.7,

@@ -12,7 +12,9 @@ use super::decide::{
 };
 use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
-use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
+use super::job_advice::{
+    AdviceGround, JobAdvice, NOTHING_WAS_LEARNED, SimilarHoldKind, SimilarHolds,
+};
 use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{raised_request, remedy_command, used_memory_mb};
@@ -23,8 +25,8 @@ use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, reason_names_file,
-    reason_names_host, rule_without_odds,
+    AskedAnswers, CODE_RULE, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning,
+    reason_names_file, reason_names_host, rule_without_odds,
 };
 use poolcast_tensors::{
     HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
@@ -166,6 +168,7 @@ impl HoldJudge<'_> {
             site: None,
             action: judgement.decision.action,
             ground: judgement.decision.ground,
+            because: judgement.decision.because,
             firmness: judgement.decision.firmness,
             evidence: judgement.decision.evidence.map(Box::new),
             reasons: shared(judgement.decision.reasons),
@@ -186,7 +189,9 @@ impl HoldJudge<'_> {
             probability: stated_probability,
             later_probability: evidence.and_then(HeldEvidence::stated_later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
-            probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
+            probe_cause: evidence
+                .filter(|_| is_probe)
+                .map(|evidence| evidence.cause.key),
             settled_by: Arc::default(),
             probes: Arc::default(),
             state: self.state(held).cloned(),
@@ -225,7 +230,7 @@ impl HoldJudge<'_> {
     /// same reason do not contradict it.
     fn judge(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> Judgement {
         if self.is_unknown(held) {
-            return Judgement::none(MISSING_EVENTS);
+            return Judgement::none("events_are_missing", MISSING_EVENTS);
         }
         if let Some(judgement) = self.judge_by_answer(held, similar) {
             return judgement;
@@ -235,7 +240,7 @@ impl HoldJudge<'_> {
             Some(rule) if !(rule.can_be_outweighed() && similar.contradict_rule()) => {
                 Judgement::by_rule(&rule, held, similar.of_reason)
             }
-            _ => Judgement::none(NOTHING_LEARNED),
+            _ => Judgement::none(NOTHING_WAS_LEARNED, NOTHING_LEARNED),
         }
     }
 
@@ -251,7 +256,7 @@ impl HoldJudge<'_> {
         let answers = self.answers.as_ref()?;
         let evidence = answers.evidence(&held.asked)?;
         let answer = answers.answer(evidence, self.settings);
-        if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
+        if let Some(rule) = evidence.hold.rule.filter(|_| answer.is_by_rule) {
             let mut judgement = Judgement::by_rule(&rule, held, similar.of_reason);
             judgement.decision.firmness = answer.firmness;
             let observed = rule_evidence_words(&rule, evidence);
@@ -272,7 +277,7 @@ impl HoldJudge<'_> {
         let mut judgement = Judgement::by_probability(decision, held);
         judgement.lacks_outcomes = lacks_outcomes;
         // Only the probes of a cause are released now, and only if no other job of it runs.
-        let is_released = evidence.is_probe && !evidence.awaits_outcome;
+        let is_released = evidence.cause.is_probe && !evidence.cause.awaits_outcome;
         if answer.action == HoldAction::Probe && !is_released {
             judgement.command = None;
         }
@@ -329,6 +334,7 @@ impl Judgement {
             decision: AdviceDecision {
                 action: rule.action,
                 ground: AdviceGround::Rule,
+                because: CODE_RULE,
                 firmness: None,
                 evidence: None,
                 reasons,
@@ -359,10 +365,10 @@ impl Judgement {
         }
     }
 
-    /// No advice, for the reason `why`.
-    fn none(why: &str) -> Judgement {
+    /// No advice, for the reason `why`, whose name is `because`.
+    fn none(because: &'static str, why: &str) -> Judgement {
         Judgement {
-            decision: no_advice(why),
+            decision: no_advice(because, why),
             command: None,
             raise: None,
             then: None,

@@ -7,13 +7,13 @@ use htcondor_holdreasons::{ReasonKind, read_reason};
 use serde_json::Value;
 
 use super::held_ids::HeldId;
-use super::job_advice::{AdviceGround, JobAdvice};
+use super::job_advice::{AdviceGround, JobAdvice, NOTHING_WAS_LEARNED};
 use super::job_command::{CommandTask, JobCommand, JobId};
 use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, rule_without_odds};
+use poolcast_holds::decision::{CODE_RULE, HoldAction, Remedy, code_meaning, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
@@ -172,6 +172,7 @@ impl QueuedJob {
             site: None,
             action: rule.map_or(HoldAction::None, |rule| rule.action),
             ground: rule.map_or(AdviceGround::Nothing, |_| AdviceGround::Rule),
+            because: rule.map_or(NOTHING_WAS_LEARNED, |_| CODE_RULE),
             firmness: None,
             evidence: None,
             reasons,

@@ -200,6 +200,7 @@ impl ReadReason {
         }
         advice.action = action;
         advice.ground = AdviceGround::Rule;
+        advice.because = "reason_states_it";
         if !is_same {
             (advice.firmness, advice.evidence) = (None, None);
         }

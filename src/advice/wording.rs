@@ -19,6 +19,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
             answer_words(advice.action, advice.firmness)
         ),
         format!("  why: {}", escape::value(&all_reasons(advice))),
+        format!("  because: {}", advice.because),
         format!(
             "  hold code {}/{}: {}",
             advice.hold_code, advice.hold_subcode, advice.meaning
@@ -198,6 +199,7 @@ mod tests {
         insta::assert_snapshot!(advice_text(&advice(), None), @r#"
         12.0: PROBABLY RELEASE AS IT IS
           why: so
+          because: odds_reach_the_limit
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now

@@ -320,6 +320,7 @@ fn decide(advice: &mut JobAdvice, action: HoldAction, firmness: AnswerFirmness) 
     };
     advice.action = action;
     advice.ground = AdviceGround::Look;
+    advice.because = "a_look_decides";
     advice.firmness = Some(firmness);
     advice.evidence = None;
     advice.raise = None;
