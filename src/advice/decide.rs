@@ -1,14 +1,17 @@
 //! Puts the answer about a held job into words, with the outcomes of similar holds. With known costs of mistakes, these
 //! decide instead.
 
-use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
+use std::sync::Arc;
+
+use super::job_advice::{AdviceGround, AdviceVerdict, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::{
     FailedReleases, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, RecoveryRecord, ThingState,
 };
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::decision::{AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule};
+use poolcast_holds::decision::{HeldAnswer, HeldEvidence, HoldAction, HoldRule};
 
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
@@ -54,19 +57,6 @@ impl PassedSince {
     }
 }
 
-/// A decision on one hold, with its reasons and evidence.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct AdviceDecision {
-    pub(super) action: HoldAction,
-    pub(super) ground: AdviceGround,
-    /// Name of the rule that decided.
-    pub(super) because: &'static str,
-    pub(super) firmness: Option<AnswerFirmness>,
-    /// The precision of earlier answers at this threshold.
-    pub(super) evidence: Option<AnswerThreshold>,
-    pub(super) reasons: Vec<String>,
-}
-
 impl SimilarOutcomes {
     /// Returns true if the outcomes of holds for the same reason contradict a rule that predicts
     /// failure. Holds with the same code alone cannot: they may have other faults.
@@ -105,7 +95,7 @@ pub(super) fn decide_by_answer(
     evidence: &HeldEvidence,
     notes: AnswerNotes,
     similar: SimilarOutcomes,
-) -> AdviceDecision {
+) -> AdviceVerdict {
     // Odds of other kinds of holds are no odds of this one.
     let has_odds = !evidence.is_of_unknown_kind();
     if let Some(cost) = settings.cost.filter(|_| has_odds) {
@@ -118,14 +108,16 @@ pub(super) fn decide_by_answer(
         HoldAction::None => AdviceGround::Nothing,
         _ => AdviceGround::Model,
     };
-    AdviceDecision {
-        action: answer.action,
-        ground,
-        because: answer.because,
+    AdviceVerdict {
         firmness: answer.firmness,
-        evidence: notes.reached,
-        reasons,
+        evidence: notes.reached.map(Box::new),
+        ..AdviceVerdict::new(answer.action, ground, answer.because, shared(reasons))
     }
+}
+
+/// Returns `texts` as the reasons of a verdict.
+pub(super) fn shared(texts: impl IntoIterator<Item = String>) -> Arc<[SharedText]> {
+    texts.into_iter().map(SharedText::from).collect()
 }
 
 /// States how often a job was held for the reason.
@@ -307,7 +299,7 @@ fn decide_by_cost(
     release_from: f64,
     evidence: &HeldEvidence,
     similar: SimilarOutcomes,
-) -> AdviceDecision {
+) -> AdviceVerdict {
     let probability = evidence.probability_now();
     let action = if probability >= release_from {
         HoldAction::Release
@@ -327,29 +319,10 @@ fn decide_by_cost(
         "with `advice.cost`, a release pays from {:.0} %",
         100.0 * release_from
     );
-    AdviceDecision {
-        action,
-        ground: AdviceGround::Model,
-        because: "advice_cost",
-        firmness: None,
-        evidence: None,
-        reasons: (why.into_iter().chain([odds]))
-            .chain(similar.words())
-            .chain([cost])
-            .collect(),
-    }
-}
-
-/// Gives no advice, for the reason `why`, whose name is `because`.
-pub(super) fn no_advice(because: &'static str, why: &str) -> AdviceDecision {
-    AdviceDecision {
-        action: HoldAction::None,
-        ground: AdviceGround::Nothing,
-        because,
-        firmness: None,
-        evidence: None,
-        reasons: vec![why.to_owned()],
-    }
+    let reasons = (why.into_iter().chain([odds]))
+        .chain(similar.words())
+        .chain([cost]);
+    AdviceVerdict::new(action, AdviceGround::Model, "advice_cost", shared(reasons))
 }
 
 /// Returns the action for a job that would fail if it were released now.

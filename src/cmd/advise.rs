@@ -402,7 +402,7 @@ fn end_lines(args: &AdviseArgs, view: &AdviceView<'_>) -> Vec<PageLine> {
 }
 
 fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
-    let has = |selection: &JobSelection| selection.has(advice.cluster, advice.proc);
+    let has = |selection: &JobSelection| selection.has(advice.job.id.cluster, advice.job.id.proc);
     selections.is_empty() || selections.iter().any(has)
 }
 
@@ -415,37 +415,39 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         actions,
         causes,
     } = &args.filter;
-    let is_owner = |name: &String| advice.owner.as_deref() == Some(name.as_str());
+    let is_owner = |name: &String| advice.job.owner.as_deref() == Some(name.as_str());
     let is_code = |wanted: &poolcast_cli::HoldCodeFilter| {
-        wanted.code == advice.hold_code
+        wanted.code == advice.hold.code
             && wanted
                 .subcode
-                .is_none_or(|subcode| subcode == advice.hold_subcode)
+                .is_none_or(|subcode| subcode == advice.hold.subcode)
     };
-    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.action;
+    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.verdict.action;
 
     // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
-    let is_wanted = !args.ids || is_chosen || advice.action == HoldAction::Release;
+    let is_wanted = !args.ids || is_chosen || advice.verdict.action == HoldAction::Release;
     is_wanted
         && (owners.is_empty() || owners.iter().any(is_owner))
         && (codes.is_empty() || codes.iter().any(is_code))
-        && (clusters.is_empty() || clusters.contains(&advice.cluster))
+        && (clusters.is_empty() || clusters.contains(&advice.job.id.cluster))
         && (actions.is_empty() || actions.iter().any(is_action))
         && (causes.is_empty() || has_cause_name(advice, causes))
 }
 
 fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
     match order {
-        JobOrder::Action => chosen.sort_by_key(|one| answer_rank(one.action, one.firmness)),
-        JobOrder::Id => chosen.sort_by_key(|one| (one.cluster, one.proc)),
-        JobOrder::Since => chosen.sort_by_key(|one| one.held_since_ms),
+        JobOrder::Action => {
+            chosen.sort_by_key(|one| answer_rank(one.verdict.action, one.verdict.firmness))
+        }
+        JobOrder::Id => chosen.sort_by_key(|one| (one.job.id.cluster, one.job.id.proc)),
+        JobOrder::Since => chosen.sort_by_key(|one| one.hold.since_ms),
         JobOrder::Odds => chosen.sort_by(|a, b| {
-            let odds = |one: &JobAdvice| one.probability.unwrap_or(-1.0);
+            let odds = |one: &JobAdvice| one.forecast.probability.unwrap_or(-1.0);
             odds(b).total_cmp(&odds(a))
         }),
-        JobOrder::Owner => chosen.sort_by(|a, b| a.owner.cmp(&b.owner)),
-        JobOrder::Code => chosen.sort_by_key(|one| (one.hold_code, one.hold_subcode)),
+        JobOrder::Owner => chosen.sort_by(|a, b| a.job.owner.cmp(&b.job.owner)),
+        JobOrder::Code => chosen.sort_by_key(|one| (one.hold.code, one.hold.subcode)),
     }
 }
 

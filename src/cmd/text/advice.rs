@@ -100,7 +100,9 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn document(&self) -> AdviceDocument<'a> {
         let mut counts = BTreeMap::new();
         for advice in &self.chosen {
-            *counts.entry(advice.action.word().to_owned()).or_default() += 1;
+            *counts
+                .entry(advice.verdict.action.word().to_owned())
+                .or_default() += 1;
         }
         let groups = cause_groups(&self.chosen);
         AdviceDocument {
@@ -121,10 +123,13 @@ impl<'a> AdviceView<'a> {
     /// The job ids, one per line.
     pub(in crate::cmd) fn ids(&self) -> String {
         // Programs release what is listed, and of a probed cause only the probes may be released.
-        let is_listed =
-            |one: &&&JobAdvice| one.action != HoldAction::Probe || one.command.is_some();
+        let is_listed = |one: &&&JobAdvice| {
+            one.verdict.action != HoldAction::Probe || one.verdict.command.is_some()
+        };
         let listed = self.chosen.iter().filter(is_listed);
-        listed.map(|advice| format!("{}\n", advice.job)).collect()
+        listed
+            .map(|advice| format!("{}\n", advice.job.id))
+            .collect()
     }
 
     /// The lines at the top: the number of jobs per answer, then the basis of the advice.
@@ -218,7 +223,10 @@ impl<'a> AdviceView<'a> {
 
     /// The time until which the answers are good, epoch ms, and whether it is over; `None` if none of them expires.
     pub(super) fn expiry(&self) -> Option<(i64, bool)> {
-        let good_until = self.chosen.iter().filter_map(|one| one.good_until_ms);
+        let good_until = self
+            .chosen
+            .iter()
+            .filter_map(|one| one.forecast.good_until_ms);
         let good_until_ms = good_until.min()?;
         let is_as_of_log = self.basis.at_ms().is_none();
         let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until_ms < now_ms);
@@ -370,7 +378,9 @@ impl<'a> AdviceView<'a> {
 
 /// Number of the jobs that get `action`.
 pub(super) fn action_count(jobs: &[&JobAdvice], action: HoldAction) -> usize {
-    jobs.iter().filter(|one| one.action == action).count()
+    jobs.iter()
+        .filter(|one| one.verdict.action == action)
+        .count()
 }
 
 /// Describes a published model.
@@ -545,7 +555,7 @@ pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
     for one in &view.chosen {
         let text = advice_text(one, view.basis.at_ms());
         let (answer, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let answer = PageLine::of(action_colour(one.action), answer);
+        let answer = PageLine::of(action_colour(one.verdict.action), answer);
         blocks.push(output::shown_page(&[answer]) + &output::shown_text(rest));
     }
     blocks.join("\n")
