@@ -119,11 +119,8 @@ impl CauseGroup<'_> {
             (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
             (HoldAction::Probe, settling) => Some(settling_words(settling)),
             _ => {
-                let first = self
-                    .members
-                    .first()
-                    .and_then(|one| one.verdict.reasons.first());
-                first.map(ToString::to_string)
+                let first = self.members.first()?;
+                first.verdict.reasons.first().map(ToString::to_string)
             }
         }
     }
@@ -170,7 +167,7 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
 
     let mut by_kind: BTreeMap<CauseKey, Vec<CauseGroup<'a>>> = BTreeMap::new();
     for (key, (words, mut jobs)) in by_cause {
-        jobs.sort_by_key(|advice| (advice.job.id.cluster, advice.job.id.proc));
+        jobs.sort_by_key(|advice| advice.job.id);
         let group = group_of(&key, words, &jobs);
         let ap = String::new();
         by_kind
@@ -407,10 +404,11 @@ pub(super) fn may_avoid_machine(advice: &JobAdvice) -> bool {
 /// Returns what the reason of the first of `jobs` states, if it decides.
 fn stated_words(jobs: &[&JobAdvice]) -> Option<String> {
     // A look may have answered since the reason was read.
-    let decides = |advice: &JobAdvice| {
-        advice.verdict.is_reason_read && advice.verdict.ground == AdviceGround::Rule
-    };
-    let first = jobs.first().filter(|advice| decides(advice))?;
+    let first = jobs.first()?;
+    let decides = first.verdict.is_reason_read && first.verdict.ground == AdviceGround::Rule;
+    if !decides {
+        return None;
+    }
     let stated = first.verdict.reasons.first()?;
     let is_of_all = jobs
         .iter()
@@ -432,9 +430,8 @@ fn odds_range(jobs: &[&JobAdvice]) -> Option<(f64, f64)> {
 /// Returns the first look that shows the state of the file of one of `jobs`, and the number of their
 /// files in that state. Looks that decide on the jobs of a group have all shown the same.
 fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
-    let looks = jobs
-        .iter()
-        .filter_map(|advice| advice.verdict.look.as_deref());
+    let verdicts = jobs.iter().map(|advice| &advice.verdict);
+    let looks = verdicts.filter_map(|verdict| verdict.look.as_deref());
     let mut telling = looks.filter(|look| look.state != LookState::Unknown);
     let first = telling.next();
     let alike = first.into_iter().chain(telling);

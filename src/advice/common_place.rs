@@ -43,11 +43,8 @@ impl CommonPlace {
         let sites = jobs.iter().filter_map(|one| one.job.site.as_ref());
         let sites = sites.map(|site| (site.attribute, site.name.to_string(), None));
         let machines = jobs.iter().filter_map(|one| {
-            let site = one
-                .job
-                .site
-                .as_ref()
-                .map(|site| format!("site {}", site.name));
+            let site = one.job.site.as_ref();
+            let site = site.map(|site| format!("site {}", site.name));
             Some((MACHINE, machine_of(one)?, site))
         });
         most_common(machines, named).or_else(|| most_common(sites, named))
@@ -136,11 +133,8 @@ mod tests {
     fn held_on(machines: &[&str]) -> Vec<JobAdvice> {
         let one = |machine: &&str| {
             JobAdvice::of_test_job().with(|one| {
-                one.hold.reason = Some(
-                    format!("Error from slot1_2@{machine}: Failed to execute '/opt/x'")
-                        .as_str()
-                        .into(),
-                )
+                let reason = format!("Error from slot1_2@{machine}: Failed to execute '/opt/x'");
+                one.hold.reason = Some(reason.as_str().into());
             })
         };
         machines.iter().map(one).collect()

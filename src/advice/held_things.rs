@@ -123,18 +123,17 @@ pub fn answer_name(action: HoldAction) -> &'static str {
 }
 
 /// The common property of the jobs of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum HeldGrouping {
-    /// The thing that failed.
-    #[default]
+    /// The thing that failed, such as a server, a full disk or requests for too little memory
     Thing,
-    /// The exact cause and the answer.
+    /// The words of their reasons, and the answer
     Cause,
-    /// The owner.
+    /// Their owner: the list of those to write to
     Owner,
-    /// The cluster.
+    /// Their cluster
     Cluster,
-    /// The hold code and subcode.
+    /// Their hold code
     Code,
 }
 

@@ -14,10 +14,11 @@ use super::probe_result::ProbeResult;
 #[cfg(test)]
 use super::queue_facts::JobFiles;
 use super::queue_facts::QueueFacts;
+use super::remedy::remedy_command;
 use poolcast_base::shared_text::{NumberedText, SharedText};
 use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::ThingState;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
+use poolcast_holds::decision::{AnswerFirmness, CODE_RULE, HoldAction, HoldRule, ProbeCause};
 
 /// Name of the rule that decides where there is neither a rule for the reason nor an outcome of such holds.
 pub(super) const NOTHING_WAS_LEARNED: &str = "nothing_was_learned";
@@ -122,7 +123,7 @@ pub struct AdvisedJob {
 }
 
 /// The facts about the hold that advice is on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct AdvisedHold {
     /// The hold code.
     #[serde(rename = "hold_code")]
@@ -239,7 +240,47 @@ pub struct SuccessForecast {
     pub like_cases: Option<Box<SimilarHolds>>,
 }
 
+impl AdvisedJob {
+    /// Creates the facts about a job of which nothing else is known.
+    pub(super) fn new(id: JobId, ap: SharedText, submitted_ms: i64) -> AdvisedJob {
+        AdvisedJob {
+            id,
+            ap,
+            schedd: None,
+            owner: None,
+            dag_node: None,
+            site: None,
+            submitted_ms,
+            used_memory_mb: 0,
+            requested_memory_mb: 0,
+            utc_offset_ms: 0,
+            queue: None,
+        }
+    }
+}
+
 impl AdviceVerdict {
+    /// Creates the verdict of `rule` on `job`, whose request is to be raised to `raise`.
+    pub(super) fn by_rule(
+        rule: &HoldRule,
+        job: &HeldId,
+        raise: Option<RaisedRequest>,
+        reasons: Arc<[SharedText]>,
+    ) -> AdviceVerdict {
+        let release = || JobCommand::new(CommandTask::Release, job);
+        AdviceVerdict {
+            command: remedy_command(rule.remedy, job, raise),
+            raise,
+            then: rule.is_released_by_hand.then(release).flatten(),
+            ..AdviceVerdict::new(rule.action, AdviceGround::Rule, CODE_RULE, reasons)
+        }
+    }
+
+    /// Creates the verdict that there is no advice.
+    pub(super) fn none(because: &'static str, reasons: Arc<[SharedText]>) -> AdviceVerdict {
+        AdviceVerdict::new(HoldAction::None, AdviceGround::Nothing, because, reasons)
+    }
+
     /// Creates a verdict without commands, by the rule with the name `because`.
     pub(super) fn new(
         action: HoldAction,
@@ -369,6 +410,10 @@ fn serialize_slice<T: Serialize, S: Serializer>(
 impl JobAdvice {
     /// Returns the advice on a job that is held for the third time.
     pub(super) fn of_test_job() -> JobAdvice {
+        let id = JobId {
+            cluster: 12,
+            proc: 0,
+        };
         let job = HeldId {
             cluster: 12,
             proc: 0,
@@ -378,19 +423,7 @@ impl JobAdvice {
         };
         JobAdvice {
             job: AdvisedJob {
-                id: JobId {
-                    cluster: 12,
-                    proc: 0,
-                },
-                ap: "ap".into(),
-                schedd: None,
                 owner: Some("ada".into()),
-                dag_node: None,
-                site: None,
-                submitted_ms: 0,
-                used_memory_mb: 0,
-                requested_memory_mb: 0,
-                utc_offset_ms: 0,
                 queue: Some(Arc::new(QueueFacts {
                     request_memory: Some("64".into()),
                     memory_usage_mb: None,
@@ -401,21 +434,19 @@ impl JobAdvice {
                     submit_file: None,
                     files: JobFiles::default(),
                 })),
+                ..AdvisedJob::new(id, "ap".into(), 0)
             },
             hold: AdvisedHold {
                 code: 12,
                 subcode: 2,
                 meaning: poolcast_holds::decision::code_meaning(12, 2).into(),
                 reason: Some("no file\u{1b}".into()),
-                stated: ReasonKind::default(),
-                text_hash: 0,
                 since_ms: 1_795_227_966_000,
                 for_ms: 61_000,
                 holds: 3,
                 holds_for_this_reason: 1,
                 siblings_held: 2,
-                succeeded_since: 0,
-                is_unknown: false,
+                ..AdvisedHold::default()
             },
             verdict: AdviceVerdict {
                 firmness: Some(AnswerFirmness::Probable),

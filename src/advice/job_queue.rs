@@ -145,13 +145,7 @@ impl JobQueue {
             }
         }
         // Sorting in place needs no memory for another list.
-        all.sort_unstable_by(|a, b| {
-            (&a.job.ap, a.job.id.cluster, a.job.id.proc).cmp(&(
-                &b.job.ap,
-                b.job.id.cluster,
-                b.job.id.proc,
-            ))
-        });
+        all.sort_unstable_by(|a, b| (&a.job.ap, a.job.id).cmp(&(&b.job.ap, b.job.id)));
         (all, agreement)
     }
 }

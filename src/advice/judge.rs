@@ -16,17 +16,17 @@ use super::job_advice::{
     AdviceGround, AdviceVerdict, AdvisedHold, AdvisedJob, JobAdvice, NOTHING_WAS_LEARNED,
     SimilarHoldKind, SimilarHolds, SuccessForecast,
 };
-use super::job_command::{CommandTask, JobCommand, JobId};
+use super::job_command::JobId;
 use super::job_queue::JobQueue;
-use super::remedy::{raised_request, remedy_command, used_memory_mb};
+use super::remedy::{action_commands, raised_request, used_memory_mb};
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, CODE_RULE, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning,
-    reason_names_file, reason_names_host, rule_without_odds,
+    AskedAnswers, HeldEvidence, HoldAction, HoldRule, code_meaning, reason_names_file,
+    reason_names_host, rule_without_odds,
 };
 use poolcast_tensors::{
     HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
@@ -152,18 +152,11 @@ impl HoldJudge<'_> {
 
     fn advised_job(&self, held: &HeldJob<'_>) -> AdvisedJob {
         let StoredJob { cluster, proc, .. } = held.job;
+        let ap = self.store.summary.aps[held.job.ap as usize].as_str();
         AdvisedJob {
-            id: JobId { cluster, proc },
-            ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
-            schedd: None,
-            owner: None,
-            dag_node: None,
-            site: None,
-            submitted_ms: held.job.submit_ms,
             used_memory_mb: used_memory_mb(&held.job),
             requested_memory_mb: held.job.request.memory_mb.into(),
-            utc_offset_ms: 0,
-            queue: None,
+            ..AdvisedJob::new(JobId { cluster, proc }, ap.into(), held.job.submit_ms)
         }
     }
 
@@ -233,7 +226,7 @@ impl HoldJudge<'_> {
     /// same reason do not contradict it.
     fn judge(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> AdviceVerdict {
         if self.is_unknown(held) {
-            return no_verdict("events_are_missing", MISSING_EVENTS);
+            return AdviceVerdict::none("events_are_missing", [MISSING_EVENTS.into()].into());
         }
         if let Some(verdict) = self.judge_by_answer(held, similar) {
             return verdict;
@@ -241,9 +234,9 @@ impl HoldJudge<'_> {
         let stated = stated_kind(&held.job, held.asked.cycle.hold);
         match rule_without_odds(stated) {
             Some(rule) if !(rule.can_be_outweighed() && similar.contradict_rule()) => {
-                verdict_by_rule(&rule, held, rule_reasons(&rule, similar.of_reason))
+                rule_verdict(&rule, held, rule_reasons(&rule, similar.of_reason))
             }
-            _ => no_verdict(NOTHING_WAS_LEARNED, NOTHING_LEARNED),
+            _ => AdviceVerdict::none(NOTHING_WAS_LEARNED, [NOTHING_LEARNED.into()].into()),
         }
     }
 
@@ -269,7 +262,7 @@ impl HoldJudge<'_> {
             reasons.extend(answers.why_certain(&answer, evidence, self.held_for_ms(held)));
             return Some(AdviceVerdict {
                 firmness: answer.firmness,
-                ..verdict_by_rule(&rule, held, reasons)
+                ..rule_verdict(&rule, held, reasons)
             });
         }
         let notes = AnswerNotes {
@@ -283,7 +276,7 @@ impl HoldJudge<'_> {
         let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();
         let verdict = decide_by_answer(self.settings, answer, evidence, notes, similar);
         let is_probe = verdict.action == HoldAction::Probe;
-        let (command, then) = commands(verdict.action, held);
+        let (command, then) = action_commands(verdict.action, &held_id(held));
         // Only the probes of a cause are released now, and only if no other job of it runs.
         let is_released = evidence.cause.is_probe && !evidence.cause.awaits_outcome;
         Some(AdviceVerdict {
@@ -314,43 +307,16 @@ impl HoldJudge<'_> {
     }
 }
 
+fn rule_verdict(rule: &HoldRule, held: &HeldJob<'_>, reasons: Vec<String>) -> AdviceVerdict {
+    let raise = raised_request(rule.remedy, &held.job);
+    AdviceVerdict::by_rule(rule, &held_id(held), raise, shared(reasons))
+}
+
 /// States why `rule` decides, with the outcomes of holds for the same reason.
 fn rule_reasons(rule: &HoldRule, of_reason: SimilarHolds) -> Vec<String> {
     let is_supported = rule.expects_failure() && of_reason.holds > 0;
     let outcomes = is_supported.then(|| similar_holds_words(of_reason));
     [rule.why()].into_iter().chain(outcomes).collect()
-}
-
-fn verdict_by_rule(rule: &HoldRule, held: &HeldJob<'_>, reasons: Vec<String>) -> AdviceVerdict {
-    let job = held_id(held);
-    let release = || JobCommand::new(CommandTask::Release, &job);
-    let raise = raised_request(rule.remedy, &held.job);
-    let reasons = shared(reasons);
-    AdviceVerdict {
-        command: remedy_command(rule.remedy, &job, raise),
-        raise,
-        then: rule.is_released_by_hand.then(release).flatten(),
-        ..AdviceVerdict::new(rule.action, AdviceGround::Rule, CODE_RULE, reasons)
-    }
-}
-
-/// Returns the commands for `action`: to type now, and later.
-fn commands(action: HoldAction, held: &HeldJob<'_>) -> (Option<JobCommand>, Option<JobCommand>) {
-    let job = held_id(held);
-    let release = || JobCommand::new(CommandTask::Release, &job);
-    match action {
-        HoldAction::Release | HoldAction::Probe => (release(), None),
-        HoldAction::Fix => (remedy_command(Remedy::Look, &job, None), release()),
-        HoldAction::Remove => (JobCommand::new(CommandTask::Remove, &job), None),
-        HoldAction::Later => (None, release()),
-        HoldAction::Leave | HoldAction::None => (None, None),
-    }
-}
-
-/// No advice, for the reason `why`, whose name is `because`.
-fn no_verdict(because: &'static str, why: &str) -> AdviceVerdict {
-    let (action, ground) = (HoldAction::None, AdviceGround::Nothing);
-    AdviceVerdict::new(action, ground, because, [why.into()].into())
 }
 
 /// Returns what `held` shares with a job that was released since it is held, and got past the fault

@@ -2,11 +2,10 @@
 
 use super::answer_check::{AnswerCheck, AnswerOutcomes};
 use super::job_advice::JobAdvice;
-use super::job_command::{CommandTask, JobCommand};
-use super::remedy::remedy_command;
+use super::remedy::action_commands;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_words};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
 
 /// Minimum number of settled answers of a kind that can contradict its promise.
 const MIN_DECIDED: usize = 20;
@@ -85,17 +84,15 @@ impl BrokenPromise {
 
     /// Lowers one answer.
     fn lower(&self, one: &mut JobAdvice, reason: &SharedText) {
-        one.verdict.firmness = Some(self.kept);
-        one.verdict.evidence = None;
-        one.verdict.reasons = (one.verdict.reasons.iter().chain([reason]))
-            .cloned()
-            .collect();
-        if one.verdict.action == HoldAction::Remove {
-            let job = one.held_id();
-            one.verdict.command = remedy_command(Remedy::Look, &job, None);
-            one.verdict.then = JobCommand::new(CommandTask::Release, &job);
+        let job = one.held_id();
+        let verdict = &mut one.verdict;
+        verdict.firmness = Some(self.kept);
+        verdict.evidence = None;
+        verdict.reasons = (verdict.reasons.iter().chain([reason])).cloned().collect();
+        if verdict.action == HoldAction::Remove {
+            (verdict.command, verdict.then) = action_commands(HoldAction::Fix, &job);
         }
-        one.verdict.action = self.lowered_action();
+        verdict.action = self.lowered_action();
     }
 
     /// Describes the record of the kind.

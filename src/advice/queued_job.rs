@@ -11,12 +11,12 @@ use super::job_advice::{
     AdviceGround, AdviceVerdict, AdvisedHold, AdvisedJob, JobAdvice, NOTHING_WAS_LEARNED,
     SuccessForecast,
 };
-use super::job_command::{CommandTask, JobCommand, JobId};
+use super::job_command::JobId;
 use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::decision::{CODE_RULE, HoldAction, Remedy, code_meaning, rule_without_odds};
+use poolcast_holds::decision::{Remedy, code_meaning, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
@@ -163,65 +163,37 @@ impl QueuedJob {
         asked_ms: i64,
         texts: &mut CodeTexts,
     ) -> JobAdvice {
-        let held = self.held_id();
-        let rule = rule_without_odds(self.stated);
         let (meaning, reasons) = texts.of_hold((self.hold_code, self.hold_subcode), self.stated);
-        let (action, ground, because) = match rule {
-            Some(rule) => (rule.action, AdviceGround::Rule, CODE_RULE),
-            None => (HoldAction::None, AdviceGround::Nothing, NOTHING_WAS_LEARNED),
+        let ap = self.ap.as_ref().unwrap_or(ap);
+        let id = JobId {
+            cluster: self.cluster,
+            proc: self.proc,
         };
-        let release = || JobCommand::new(CommandTask::Release, &held);
         let mut advice = JobAdvice {
-            job: self.advised_job(self.ap.as_ref().unwrap_or(ap)),
-            hold: self.advised_hold(meaning, asked_ms),
-            verdict: AdviceVerdict {
-                command: rule.and_then(|rule| remedy_command(rule.remedy, &held, None)),
-                then: rule
-                    .filter(|rule| rule.is_released_by_hand)
-                    .and_then(|_| release()),
-                ..AdviceVerdict::new(action, ground, because, reasons)
+            job: AdvisedJob {
+                owner: self.owner.clone(),
+                dag_node: self.dag_node.clone(),
+                ..AdvisedJob::new(id, ap.clone(), 1000 * self.submitted_s)
+            },
+            hold: AdvisedHold {
+                code: self.hold_code,
+                subcode: self.hold_subcode,
+                meaning,
+                stated: self.stated,
+                since_ms: 1000 * self.since_s,
+                for_ms: asked_ms - 1000 * self.since_s,
+                holds: self.holds,
+                holds_for_this_reason: 1,
+                ..AdvisedHold::default()
+            },
+            verdict: match rule_without_odds(self.stated) {
+                Some(rule) => AdviceVerdict::by_rule(&rule, &self.held_id(), None, reasons),
+                None => AdviceVerdict::none(NOTHING_WAS_LEARNED, reasons),
             },
             forecast: SuccessForecast::default(),
         };
         self.add_to(&mut advice);
         advice
-    }
-
-    fn advised_job(&self, ap: &SharedText) -> AdvisedJob {
-        AdvisedJob {
-            id: JobId {
-                cluster: self.cluster,
-                proc: self.proc,
-            },
-            ap: ap.clone(),
-            schedd: None,
-            owner: self.owner.clone(),
-            dag_node: self.dag_node.clone(),
-            site: None,
-            submitted_ms: 1000 * self.submitted_s,
-            used_memory_mb: 0,
-            requested_memory_mb: 0,
-            utc_offset_ms: 0,
-            queue: None,
-        }
-    }
-
-    fn advised_hold(&self, meaning: SharedText, asked_ms: i64) -> AdvisedHold {
-        AdvisedHold {
-            code: self.hold_code,
-            subcode: self.hold_subcode,
-            meaning,
-            reason: None,
-            stated: self.stated,
-            text_hash: 0,
-            since_ms: 1000 * self.since_s,
-            for_ms: asked_ms - 1000 * self.since_s,
-            holds: self.holds,
-            holds_for_this_reason: 1,
-            siblings_held: 0,
-            succeeded_since: 0,
-            is_unknown: false,
-        }
     }
 }
 

@@ -73,22 +73,16 @@ fn read_facts(advice: &JobAdvice) -> Option<ReadReason> {
 
 /// Returns true if neither a look nor an outcome of this log answers about the job.
 fn may_answer(advice: &JobAdvice) -> bool {
-    let has_passed = advice
-        .forecast
-        .state
-        .as_ref()
+    let forecast = &advice.forecast;
+    let has_passed = (forecast.state.as_ref())
         .is_some_and(|state| state.successes_since > 0 || state.reads_since > 0);
-    let is_alike = advice
-        .forecast
-        .like_cases
-        .as_ref()
+    let is_alike = (forecast.like_cases.as_ref())
         .is_some_and(|alike| alike.kind == SimilarHoldKind::Reason && alike.successes > 0);
     match advice.verdict.ground {
         AdviceGround::Rule => true,
         AdviceGround::Nothing => {
-            let has_odds =
-                advice.forecast.probability.is_some() && !advice.forecast.is_known_from_elsewhere;
-            let is_unknown = !has_odds && !advice.forecast.has_outcomes_here;
+            let has_odds = forecast.probability.is_some() && !forecast.is_known_from_elsewhere;
+            let is_unknown = !has_odds && !forecast.has_outcomes_here;
             let knows_no_better = is_unknown || was_held_again(advice) && !is_alike;
             !advice.hold.is_unknown && !has_passed && knows_no_better
         }
@@ -139,13 +133,8 @@ impl ReadReason {
     fn cause(&self, advice: &JobAdvice) -> TriedCause {
         let codes = (advice.hold.code, advice.hold.subcode);
         let ReasonKind { thing, outcome, .. } = self.facts.kind;
-        (
-            advice.job.ap.clone(),
-            advice.job.id.cluster,
-            codes,
-            thing,
-            outcome,
-        )
+        let job = &advice.job;
+        (job.ap.clone(), job.id.cluster, codes, thing, outcome)
     }
 
     /// Returns the action of the rule, unless other jobs show that the image is not at fault everywhere, or earlier
@@ -175,9 +164,9 @@ impl ReadReason {
     /// Sets the answer in `advice`. Of the jobs to try, only the first of its cause has a command.
     fn answer(&self, advice: &mut JobAdvice, is_first: bool) {
         let action = self.action(advice);
-        let is_same =
-            advice.verdict.ground == AdviceGround::Rule && advice.verdict.action == action;
-        if advice.verdict.ground == AdviceGround::Rule && !is_same && keeps_answer(advice, action) {
+        let is_by_rule = advice.verdict.ground == AdviceGround::Rule;
+        let is_same = is_by_rule && advice.verdict.action == action;
+        if is_by_rule && !is_same && keeps_answer(advice, action) {
             return;
         }
         let held = advice.held_id();
@@ -205,25 +194,27 @@ impl ReadReason {
             _ if self.facts.kind.thing == Thing::Spool => (None, None),
             _ => (None, release),
         };
+        let was_tried = self.was_tried(advice);
+        let verdict = &mut advice.verdict;
         if action != HoldAction::Probe {
-            advice.verdict.probe_cause = None;
+            verdict.probe_cause = None;
         }
-        advice.verdict.action = action;
-        advice.verdict.ground = AdviceGround::Rule;
-        advice.verdict.because = "reason_states_it";
+        verdict.action = action;
+        verdict.ground = AdviceGround::Rule;
+        verdict.because = "reason_states_it";
         if !is_same {
-            (advice.verdict.firmness, advice.verdict.evidence) = (None, None);
+            (verdict.firmness, verdict.evidence) = (None, None);
         }
-        if self.was_tried(advice) {
-            advice.verdict.firmness = Some(AnswerFirmness::Possible);
+        if was_tried {
+            verdict.firmness = Some(AnswerFirmness::Possible);
         }
         if action == HoldAction::Later {
             // Nobody has seen such a fault pass here.
-            advice.verdict.firmness = advice.verdict.firmness.or(Some(AnswerFirmness::Possible));
+            verdict.firmness = verdict.firmness.or(Some(AnswerFirmness::Possible));
         }
+        verdict.is_reason_read = true;
         advice.forget_odds();
         advice.forecast.good_until_ms = None;
-        advice.verdict.is_reason_read = true;
     }
 
     /// States what the reason means and what mends it, and then what else was known.
@@ -278,12 +269,8 @@ impl ReadReason {
             amount.and_then(htcondor_holdreasons::Amount::mib)
         };
         let (limit, used) = (stated(self.facts.limit), stated(self.facts.used));
-        let known = |attribute| {
-            advice
-                .verdict
-                .raise
-                .filter(|raise| raise.attribute == attribute)
-        };
+        let raise = advice.verdict.raise;
+        let known = |attribute| raise.filter(|raise| raise.attribute == attribute);
         let of_queue = advice
             .job
             .queue

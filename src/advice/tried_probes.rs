@@ -177,19 +177,11 @@ mod tests {
     fn result_of_a_probe_is_a_reason() {
         let said = |then: &[(i64, u16)]| {
             let advice = advised(then, 120);
-            let reasons: Vec<&str> = advice
-                .verdict
-                .reasons
-                .iter()
-                .map(SharedText::as_str)
-                .collect();
+            let reasons = advice.verdict.reasons.iter();
+            let reasons: Vec<&str> = reasons.map(SharedText::as_str).collect();
             assert_eq!(reasons.last(), Some(&"so"), "the other reasons stay");
-            let states: Vec<ProbeState> = advice
-                .forecast
-                .probes
-                .iter()
-                .map(|probe| probe.state)
-                .collect();
+            let probes = advice.forecast.probes.iter();
+            let states: Vec<ProbeState> = probes.map(|probe| probe.state).collect();
             (states, reasons[0].to_owned())
         };
         let started = [(200, RELEASED), (201, EXECUTE)];

@@ -164,12 +164,9 @@ fn queue_line(facts: &QueueFacts) -> Option<String> {
 }
 
 fn probability_lines(advice: &JobAdvice) -> Vec<String> {
-    let Some(probability) = advice.forecast.probability.filter(|_| {
-        !matches!(
-            advice.verdict.ground,
-            AdviceGround::Rule | AdviceGround::Look
-        )
-    }) else {
+    let ground = advice.verdict.ground;
+    let is_by_odds = !matches!(ground, AdviceGround::Rule | AdviceGround::Look);
+    let Some(probability) = advice.forecast.probability.filter(|_| is_by_odds) else {
         return Vec::new();
     };
     let mut lines = vec![format!(

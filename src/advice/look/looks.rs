@@ -13,11 +13,11 @@ use super::named_path::{NamedPath, PathUse};
 use crate::job_advice::{AdviceGround, JobAdvice};
 use crate::job_command::{CommandTask, JobCommand};
 use crate::queue_facts::absolute_path;
-use crate::remedy::remedy_command;
+use crate::remedy::action_commands;
 use crate::same_host::is_same_host;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::ThingKind;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Maximum number of paths that are looked at.
 const MAX_PATHS: usize = 2000;
@@ -115,10 +115,8 @@ impl LookPlan {
         let mut numbers: HashMap<UserPath, usize> = HashMap::new();
         let (mut paths, mut asked) = (Vec::<UserPath>::new(), Vec::new());
         for (job, one) in advice.iter().enumerate() {
-            let (Some(mut path), Some(user)) = (
-                self.path_of(one),
-                LookUser::for_owner(one.job.owner.as_ref()),
-            ) else {
+            let user = LookUser::for_owner(one.job.owner.as_ref());
+            let (Some(mut path), Some(user)) = (self.path_of(one), user) else {
                 continue;
             };
             path.is_own |= user != LookUser::This;
@@ -293,23 +291,18 @@ pub(super) fn add_looks(
 /// Adds a look to the advice on a job, and the answer that follows.
 fn add_look(advice: &mut JobAdvice, look: JobLook) {
     let words = SharedText::from(look.words(&look.path));
-    let decided = look.decides(advice.verdict.action, advice.verdict.firmness);
-    let keeps_reasons = decided.is_none_or(|(action, _)| {
-        action == advice.verdict.action && advice.verdict.ground == AdviceGround::Rule
-    });
-    let earlier = advice
-        .verdict
-        .reasons
-        .iter()
-        .filter(|_| keeps_reasons)
-        .cloned();
-    advice.verdict.reasons = if decided.is_some() {
+    let verdict = &mut advice.verdict;
+    let decided = look.decides(verdict.action, verdict.firmness);
+    let keeps_reasons = decided
+        .is_none_or(|(action, _)| action == verdict.action && verdict.ground == AdviceGround::Rule);
+    let earlier = verdict.reasons.iter().filter(|_| keeps_reasons).cloned();
+    verdict.reasons = if decided.is_some() {
         std::iter::once(words).chain(earlier).collect()
     } else {
         earlier.chain([words]).collect()
     };
     let looked_ms = look.looked_ms;
-    advice.verdict.look = Some(look.into());
+    verdict.look = Some(look.into());
     if let Some((action, firmness)) = decided {
         decide(advice, action, firmness);
         advice.forecast.good_until_ms = Some(looked_ms + LOOK_GOOD_FOR_MS);
@@ -319,13 +312,8 @@ fn add_look(advice: &mut JobAdvice, look: JobLook) {
 /// Gives a job the answer `action`. Odds do not count beside what was seen.
 fn decide(advice: &mut JobAdvice, action: HoldAction, firmness: AnswerFirmness) {
     let job = advice.held_id();
-    let release = JobCommand::new(CommandTask::Release, &job);
-    (advice.verdict.command, advice.verdict.then) = match action {
-        HoldAction::Release => (release, None),
-        HoldAction::Later => (None, release),
-        _ => (remedy_command(Remedy::Look, &job, None), release),
-    };
     let verdict = &mut advice.verdict;
+    (verdict.command, verdict.then) = action_commands(action, &job);
     verdict.action = action;
     verdict.ground = AdviceGround::Look;
     verdict.because = "a_look_decides";

@@ -86,6 +86,30 @@ pub(in crate::cmd) struct AdviceView<'a> {
 }
 
 impl<'a> AdviceView<'a> {
+    /// Creates a view of `all` jobs, whose advice has this `basis`, for the terminal or the pipe of this process.
+    pub(in crate::cmd) fn new(basis: &'a AdviceBasis, all: &'a [JobAdvice]) -> AdviceView<'a> {
+        AdviceView {
+            basis,
+            all,
+            chosen: all.iter().collect(),
+            now_ms: None,
+            width: output::page_width(),
+            shows_ages: false,
+            call: None,
+            shows_all: false,
+            grouping: HeldGrouping::Thing,
+            sort: JobOrder::Action,
+            opened: None,
+            terminal_rows: output::terminal_size().map(|(_, rows)| rows),
+            queue: None,
+            earlier: None,
+            ended: &[],
+            loops: &[],
+            better: None,
+            none_of_own: None,
+        }
+    }
+
     /// The same view of `chosen` alone. Its counts of all held jobs stay.
     pub(in crate::cmd) fn of_jobs(&self, chosen: Vec<&'a JobAdvice>) -> AdviceView<'a> {
         AdviceView {

@@ -27,11 +27,8 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
         lines.push(PageLine::of(action_colour(advice.verdict.action), line));
     }
 
-    let has = |firmness| {
-        view.chosen
-            .iter()
-            .any(|one| one.verdict.firmness == Some(firmness))
-    };
+    let firmness = view.chosen.iter().map(|one| one.verdict.firmness);
+    let has = |wanted| firmness.clone().any(|found| found == Some(wanted));
     if has(AnswerFirmness::Probable) {
         lines.push(PageLine::of(LineColour::Dim, "? probably"));
     }

@@ -1,5 +1,7 @@
 //! The rules by which a held job is answered, in their order: the first that applies decides.
 
+use AnswerBasis::{Facts, Odds};
+
 use super::action::{AnswerFirmness, HoldAction};
 use super::code_answer::code_rule;
 use super::failure_rules::{
@@ -22,48 +24,47 @@ pub const CODE_RULE: &str = "code_rule";
 struct AnswerRule {
     /// Its name, which pages show.
     name: &'static str,
-    /// True if its answer follows from odds, which promise nothing where nothing was learned.
-    is_by_odds: bool,
+    basis: AnswerBasis,
     /// Returns the answer; `None` if the rule does not apply.
-    answer: fn(&HeldQuestion<'_>) -> Option<HeldAnswer>,
+    answer: AnswerFunction,
+}
+
+type AnswerFunction = fn(&HeldQuestion<'_>) -> Option<HeldAnswer>;
+
+/// What the answer of a rule follows from.
+enum AnswerBasis {
+    /// What the log shows, or what is known about HTCondor.
+    Facts,
+    /// Odds, which promise nothing where nothing was learned.
+    Odds,
 }
 
 /// All rules, in their order. If none applies, nothing is known.
 const RULES: &[AnswerRule] = &[
-    by_facts(CODE_RULE, code_rule),
-    by_facts("release_failed_again", release_failed_again),
-    by_facts("others_read_their_files", others_read_their_files),
-    by_facts("unknown_kind_may_pass", unknown_kind_may_pass),
-    by_facts("kind_is_unknown", kind_is_unknown),
-    by_odds("odds_are_nearly_sure", odds_are_nearly_sure),
-    by_odds("others_got_past_the_cause", others_got_past_the_cause),
-    by_odds("odds_reach_the_limit", odds_reach_the_limit),
-    by_odds("probe_of_cause", probe_of_cause),
-    by_odds("try_of_lone_job", try_of_lone_job),
-    by_odds("fault_may_pass", fault_may_pass),
-    by_odds("reason_names_a_passing_fault", reason_names_a_passing_fault),
-    by_odds("fault_returns", fault_returns),
-    by_odds("fault_stays", fault_stays),
+    rule(CODE_RULE, Facts, code_rule),
+    rule("release_failed_again", Facts, release_failed_again),
+    rule("others_read_their_files", Facts, others_read_their_files),
+    rule("unknown_kind_may_pass", Facts, unknown_kind_may_pass),
+    rule("kind_is_unknown", Facts, kind_is_unknown),
+    rule("odds_are_nearly_sure", Odds, odds_are_nearly_sure),
+    rule("others_got_past_the_cause", Odds, others_got_past_the_cause),
+    rule("odds_reach_the_limit", Odds, odds_reach_the_limit),
+    rule("probe_of_cause", Odds, probe_of_cause),
+    rule("try_of_lone_job", Odds, try_of_lone_job),
+    rule("fault_may_pass", Odds, fault_may_pass),
+    rule(
+        "reason_names_a_passing_fault",
+        Odds,
+        reason_names_a_passing_fault,
+    ),
+    rule("fault_returns", Odds, fault_returns),
+    rule("fault_stays", Odds, fault_stays),
 ];
 
-const fn by_facts(
-    name: &'static str,
-    answer: fn(&HeldQuestion<'_>) -> Option<HeldAnswer>,
-) -> AnswerRule {
+const fn rule(name: &'static str, basis: AnswerBasis, answer: AnswerFunction) -> AnswerRule {
     AnswerRule {
         name,
-        is_by_odds: false,
-        answer,
-    }
-}
-
-const fn by_odds(
-    name: &'static str,
-    answer: fn(&HeldQuestion<'_>) -> Option<HeldAnswer>,
-) -> AnswerRule {
-    AnswerRule {
-        name,
-        is_by_odds: true,
+        basis,
         answer,
     }
 }
@@ -87,10 +88,9 @@ impl AnswerRule {
     /// Returns the answer with the name of this rule; `None` if it does not apply.
     fn answer(&self, question: &HeldQuestion<'_>) -> Option<HeldAnswer> {
         let answer = (self.answer)(question)?;
-        let capped = if self.is_by_odds {
-            within_learned(answer, question.evidence)
-        } else {
-            answer
+        let capped = match self.basis {
+            Facts => answer,
+            Odds => within_learned(answer, question.evidence),
         };
         Some(HeldAnswer {
             because: self.name,

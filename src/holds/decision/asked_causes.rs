@@ -64,6 +64,11 @@ impl AskedCause {
         self.state.map_or(0, |state| state.successes_since)
     }
 
+    /// Returns the number of reads from the thing that failed, since its last failure.
+    pub(super) fn reads_since(&self) -> usize {
+        self.state.map_or(0, |state| state.reads_since)
+    }
+
     /// Returns true if nothing was learned about its jobs, and no failure is known since `since_ms`.
     pub(super) fn is_new(&self, since_ms: i64) -> bool {
         !self.is_learned

@@ -352,90 +352,54 @@ struct EvidenceInputs<'a> {
 }
 
 impl EvidenceInputs<'_> {
-    /// Returns the evidence on an asked hold, for the `cause` with the key `cause_key`.
-    fn evidence(
-        &self,
-        asked: &AskedHold,
-        cause_key: ProbeCause,
-        cause: &AskedCause,
-    ) -> HeldEvidence {
-        let hold = &self.history.holds[asked.hold];
-        HeldEvidence {
-            hold: hold_evidence(hold, asked, cause),
-            cause: self.cause_evidence(asked, cause_key, cause),
-            origin: self.origin_evidence(asked, cause),
-            learned: self.learned_evidence(asked, cause),
-        }
-    }
-
-    fn cause_evidence(
-        &self,
-        asked: &AskedHold,
-        key: ProbeCause,
-        cause: &AskedCause,
-    ) -> CauseEvidence {
-        let hold = &self.history.holds[asked.hold];
-        let started_in_cluster = started_in_cluster(hold, asked.succeeded);
-        CauseEvidence {
-            key,
-            held: cause.held.len(),
-            best_odds: cause.best_odds,
-            is_new: cause.is_new(self.asked_ms - self.learned_age.max_ms),
-            is_probe: cause.probes.contains(&asked.hold),
-            awaits_outcome: self.awaited.contains(&hold_cause(hold)),
-            failed_again: cause.failed_again,
-            failed_just_now: cause.last_failure_ms > Some(self.asked_ms - self.good_for_ms),
-            recovered: cause.recovered().max(started_in_cluster),
-            started_in_cluster,
-            has_cluster_succeeded: asked.succeeded > 0,
-            is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
-        }
-    }
-
-    fn origin_evidence(&self, asked: &AskedHold, cause: &AskedCause) -> OriginEvidence {
-        let &EvidenceInputs {
-            history, asked_ms, ..
-        } = self;
-        let hold = &history.holds[asked.hold];
-        let reads_since = asked.reads_since;
-        OriginEvidence {
-            state: asked.origin_state,
-            reads: (cause.state).map_or(reads_since, |state| state.reads_since.max(reads_since)),
-            has_failed_since: has_origin_failed_since(history, hold, asked_ms),
-            file_passed_since: has_passed_since(history, hold, asked_ms),
-        }
-    }
-
-    fn learned_evidence(&self, asked: &AskedHold, cause: &AskedCause) -> LearnedEvidence {
-        let &EvidenceInputs {
-            history, asked_ms, ..
-        } = self;
+    /// Returns the evidence on an asked hold, for the cause with the key `key`.
+    fn evidence(&self, asked: &AskedHold, key: ProbeCause, cause: &AskedCause) -> HeldEvidence {
+        let (history, asked_ms) = (self.history, self.asked_ms);
         let hold = &history.holds[asked.hold];
         let is_taught = is_taught(history, hold, asked_ms);
-        LearnedEvidence {
-            odds: asked.odds,
-            reason: asked.reason,
-            is_taught,
-            has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
-            is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
-            is_hold_too_old: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+        let started_in_cluster = started_in_cluster(hold, asked.succeeded);
+        let rule = hold_rule(asked.named_fault.corrects(hold.stated));
+        HeldEvidence {
+            hold: HoldEvidence {
+                index: asked.hold,
+                rule_key: RuleKey {
+                    code: (hold.code, hold.subcode),
+                    named_fault: asked.named_fault,
+                    failed: failed_releases(hold, rule.as_ref(), cause),
+                },
+                rule,
+                lacks_output: states_missing_output(hold.stated),
+                holds_for_code: hold.earlier_for_code as usize + 1,
+            },
+            cause: CauseEvidence {
+                key,
+                held: cause.held.len(),
+                best_odds: cause.best_odds,
+                is_new: cause.is_new(asked_ms - self.learned_age.max_ms),
+                is_probe: cause.probes.contains(&asked.hold),
+                awaits_outcome: self.awaited.contains(&hold_cause(hold)),
+                failed_again: cause.failed_again,
+                failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
+                recovered: cause.recovered().max(started_in_cluster),
+                started_in_cluster,
+                has_cluster_succeeded: asked.succeeded > 0,
+                is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
+            },
+            origin: OriginEvidence {
+                state: asked.origin_state,
+                reads: asked.reads_since.max(cause.reads_since()),
+                has_failed_since: has_origin_failed_since(history, hold, asked_ms),
+                file_passed_since: has_passed_since(history, hold, asked_ms),
+            },
+            learned: LearnedEvidence {
+                odds: asked.odds,
+                reason: asked.reason,
+                is_taught,
+                has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
+                is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
+                is_hold_too_old: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+            },
         }
-    }
-}
-
-/// Returns the evidence on `hold` itself, which is for `cause`.
-fn hold_evidence(hold: &PastHold, asked: &AskedHold, cause: &AskedCause) -> HoldEvidence {
-    let rule = hold_rule(asked.named_fault.corrects(hold.stated));
-    HoldEvidence {
-        index: asked.hold,
-        rule_key: RuleKey {
-            code: (hold.code, hold.subcode),
-            named_fault: asked.named_fault,
-            failed: failed_releases(hold, rule.as_ref(), cause),
-        },
-        rule,
-        lacks_output: states_missing_output(hold.stated),
-        holds_for_code: hold.earlier_for_code as usize + 1,
     }
 }
 
