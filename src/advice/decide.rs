@@ -590,7 +590,9 @@ mod tests {
             };
             let similar = outcomes(all, of_reason(0, 0));
             let notes = AnswerNotes::default();
-            decide_by_answer(&settings, answer, &evidence, notes, similar).action
+            let verdict = decide_by_answer(&settings, answer, &evidence, notes, similar);
+            assert_eq!(verdict.because, "advice_cost");
+            verdict.action
         };
         assert_eq!(action(0.2, None, 1), HoldAction::Release);
         assert_eq!(action(0.19, similar(100, 20), 1), HoldAction::Fix);
