@@ -84,18 +84,18 @@ impl GivenAnswer {
     fn from_advice(advice: &JobAdvice, probes: &ProbedJobs, asked_ms: i64) -> GivenAnswer {
         GivenAnswer {
             version: LEDGER_VERSION,
-            ap: advice.ap.as_str().to_owned(),
-            cluster: advice.cluster,
-            proc: advice.proc,
-            submitted_ms: advice.submitted_ms,
-            held_ms: advice.held_since_ms,
-            action: advice.action,
-            firmness: advice.firmness,
-            probability: advice.probability,
+            ap: advice.job.ap.as_str().to_owned(),
+            cluster: advice.job.id.cluster,
+            proc: advice.job.id.proc,
+            submitted_ms: advice.job.submitted_ms,
+            held_ms: advice.hold.since_ms,
+            action: advice.verdict.action,
+            firmness: advice.verdict.firmness,
+            probability: advice.forecast.probability,
             asked_ms,
             probes: probes.of(advice).to_vec(),
-            is_looked: advice.ground == AdviceGround::Look,
-            raise: advice.raise,
+            is_looked: advice.verdict.ground == AdviceGround::Look,
+            raise: advice.verdict.raise,
         }
     }
 
@@ -137,7 +137,7 @@ impl ProbedJobs {
         let mut probed = ProbedJobs::default();
         for one in advice {
             if let Some(cause) = one.tried_cause() {
-                probed.0.entry(cause).or_default().push(one.job);
+                probed.0.entry(cause).or_default().push(one.job.id);
             }
         }
         for jobs in probed.0.values_mut() {
@@ -302,13 +302,13 @@ impl<'a> StoredAnswers<'a> {
         probes: &ProbedJobs,
     ) -> Result<StoredAnswers<'a>> {
         let hold_of = |one: &JobAdvice| {
-            let ap = one.ap.clone();
+            let ap = one.job.ap.clone();
             (
                 ap,
-                one.cluster,
-                one.proc,
-                one.submitted_ms,
-                one.held_since_ms,
+                one.job.id.cluster,
+                one.job.id.proc,
+                one.job.submitted_ms,
+                one.hold.since_ms,
             )
         };
         let holds = advice.iter().map(|one| (hold_of(one), None));
@@ -327,7 +327,8 @@ impl<'a> StoredAnswers<'a> {
                 return true;
             };
             let probes = probes.of(one);
-            (before.action, before.firmness, before.raise) != (one.action, one.firmness, one.raise)
+            (before.action, before.firmness, before.raise)
+                != (one.verdict.action, one.verdict.firmness, one.verdict.raise)
                 || !probes.is_empty() && probes != before.probes
         };
         let new = advice.iter().copied().filter(is_new).collect();
@@ -380,16 +381,13 @@ mod tests {
     /// Returns a job with the answer to try one of a cause, which is this job if `is_probe`.
     fn tried(cluster: i32, is_probe: bool) -> JobAdvice {
         let job = JobId { cluster, proc: 0 };
-        let advice = JobAdvice::of_test_job();
-        JobAdvice {
-            job,
-            cluster,
-            action: HoldAction::Probe,
-            firmness: None,
-            command: advice.command.filter(|_| is_probe),
-            probe_cause: Some((8, 77)),
-            ..advice
-        }
+        JobAdvice::of_test_job().with(|one| {
+            one.job.id = job;
+            one.verdict.action = HoldAction::Probe;
+            one.verdict.firmness = None;
+            one.verdict.command.take_if(|_| !is_probe);
+            one.verdict.probe_cause = Some((8, 77));
+        })
     }
 
     /// Records `advice` in `dir`; returns the lines of the ledger, each as a cluster and its probes.
@@ -422,14 +420,8 @@ mod tests {
     #[test]
     fn probes_of_other_causes_and_access_points_are_not_named() {
         let dir = tempfile::tempdir().expect("a directory");
-        let other_cause = JobAdvice {
-            probe_cause: Some((8, 78)),
-            ..tried(4, false)
-        };
-        let other_ap = JobAdvice {
-            ap: "other".into(),
-            ..tried(5, false)
-        };
+        let other_cause = tried(4, false).with(|one| one.verdict.probe_cause = Some((8, 78)));
+        let other_ap = tried(5, false).with(|one| one.job.ap = "other".into());
         let lines = recorded(dir.path(), &[tried(3, true), other_cause, other_ap]);
         assert_eq!(lines[1..], [(4, Vec::new()), (5, Vec::new())]);
     }
@@ -542,11 +534,10 @@ mod tests {
         };
         let dir = tempfile::tempdir().expect("a directory");
         let kept = |number| {
-            let advice = JobAdvice {
-                action: HoldAction::Fix,
-                raise: Some(raise(number)),
-                ..JobAdvice::of_test_job()
-            };
+            let advice = JobAdvice::of_test_job().with(|one| {
+                one.verdict.action = HoldAction::Fix;
+                one.verdict.raise = Some(raise(number));
+            });
             record_answers(dir.path(), &[&advice], 5, 5).expect("recorded");
             let answers = read_answers(dir.path()).expect("read");
             let raises = answers.iter().map(|answer| answer.raise);

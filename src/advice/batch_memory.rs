@@ -100,16 +100,16 @@ impl MemoryPlans {
 pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let aps = &store.summary.aps;
     let key_of = |one: &JobAdvice| {
-        if !states_memory_excess(one.stated) {
+        if !states_memory_excess(one.hold.stated) {
             return None;
         }
-        let ap = aps.iter().position(|ap| ap == one.ap.as_str())?;
-        Some((ap as u32, one.cluster))
+        let ap = aps.iter().position(|ap| ap == one.job.ap.as_str())?;
+        Some((ap as u32, one.job.id.cluster))
     };
     let mut asked: HashMap<ClusterKey, Option<u64>> = HashMap::new();
     for one in &*advice {
         if let Some(key) = key_of(one) {
-            let facts = one.queue.as_deref();
+            let facts = one.job.queue.as_deref();
             let requested_mb: Option<u64> =
                 facts.and_then(|facts| facts.request_memory.as_ref()?.parse().ok());
             let requested_mb = requested_mb.filter(|mb| *mb <= MAX_REQUEST_MB);
@@ -120,7 +120,8 @@ pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let plans = MemoryPlans::of_clusters(store, &asked);
     for one in advice {
         let key = key_of(one);
-        one.memory_plan = key.and_then(|(ap, cluster)| plans.of_cluster(ap, cluster).cloned());
+        one.verdict.memory_plan =
+            key.and_then(|(ap, cluster)| plans.of_cluster(ap, cluster).cloned());
     }
 }
 

@@ -119,8 +119,8 @@ impl CauseGroup<'_> {
             (HoldAction::Probe, []) => Some("wait for the outcome of a released job".to_owned()),
             (HoldAction::Probe, settling) => Some(settling_words(settling)),
             _ => {
-                let first = self.members.first().and_then(|one| one.reasons.first());
-                first.map(ToString::to_string)
+                let first = self.members.first()?;
+                first.verdict.reasons.first().map(ToString::to_string)
             }
         }
     }
@@ -167,7 +167,7 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
 
     let mut by_kind: BTreeMap<CauseKey, Vec<CauseGroup<'a>>> = BTreeMap::new();
     for (key, (words, mut jobs)) in by_cause {
-        jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
+        jobs.sort_by_key(|advice| advice.job.id);
         let group = group_of(&key, words, &jobs);
         let ap = String::new();
         by_kind
@@ -201,7 +201,7 @@ pub fn cause_name(advice: &JobAdvice) -> String {
 pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
     let key = cause_key(advice, &HoldCause::read(advice));
     let is_named = |key: &CauseKey| names.contains(&name_of(key));
-    let is_in_order = advice.look.as_ref().is_some_and(|look| {
+    let is_in_order = advice.verdict.look.as_ref().is_some_and(|look| {
         // A file repaired within the slack of the clocks is found unchanged.
         matches!(
             look.state,
@@ -250,14 +250,14 @@ struct HoldCause {
 impl HoldCause {
     /// Reads the cause of the hold from its reason if there is one, or else from its code.
     fn read(advice: &JobAdvice) -> HoldCause {
-        HoldCause::with_answer(advice, advice.action)
+        HoldCause::with_answer(advice, advice.verdict.action)
     }
 
     /// Reads the cause like [`HoldCause::read`], as it is if `action` is the answer.
     fn with_answer(advice: &JobAdvice, action: HoldAction) -> HoldCause {
         let facts = advice.reason_facts();
         let is_by_code =
-            is_cause_given_by_code(advice) || advice.reason.as_ref().is_none_or(is_empty);
+            is_cause_given_by_code(advice) || advice.hold.reason.as_ref().is_none_or(is_empty);
         HoldCause {
             words: if is_by_code {
                 code_words(advice)
@@ -280,12 +280,12 @@ pub fn shown_cause(advice: &JobAdvice) -> String {
 
 /// Describes the cause in few words, without its reason.
 fn code_words(advice: &JobAdvice) -> String {
-    let words = match (advice.stated.thing, advice.stated.outcome) {
+    let words = match (advice.hold.stated.thing, advice.hold.stated.outcome) {
         (Thing::Cpus, Outcome::Exceeded) => "more CPUs than requested",
         (Thing::Memory, Outcome::Exceeded) => "more memory than requested",
         (Thing::Disk, Outcome::Exceeded) => "more disk than requested",
-        _ if advice.hold_code == 1 => "held by a person",
-        _ => &advice.meaning,
+        _ if advice.hold.code == 1 => "held by a person",
+        _ => &advice.hold.meaning,
     };
     words.to_owned()
 }
@@ -294,24 +294,25 @@ fn code_words(advice: &JobAdvice) -> String {
 /// different amount of memory used, does not make another cause.
 fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
     let is_resource = matches!(
-        advice.stated.thing,
+        advice.hold.stated.thing,
         Thing::Memory | Thing::Disk | Thing::Cpus
     );
-    let is_raise = is_resource && advice.stated.outcome == Outcome::Exceeded;
+    let is_raise = is_resource && advice.hold.stated.outcome == Outcome::Exceeded;
     // The subcodes of an execution point's policy are of its own making.
-    is_raise && advice.hold_code == 34 || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
+    is_raise && advice.hold.code == 34 || matches!(advice.hold.code, 1 | 15 | 16 | 46 | 47)
 }
 
 /// Returns the key of `advice`, which has this `cause`.
 fn cause_key(advice: &JobAdvice, cause: &HoldCause) -> CauseKey {
     let raise_class = advice
+        .verdict
         .raise
         .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
     CauseKey {
-        rank: answer_rank(advice.action, advice.firmness),
-        ap: advice.ap.as_str().to_owned(),
-        hold_code: advice.hold_code,
-        hold_subcode: advice.hold_subcode,
+        rank: answer_rank(advice.verdict.action, advice.verdict.firmness),
+        ap: advice.job.ap.as_str().to_owned(),
+        hold_code: advice.hold.code,
+        hold_subcode: advice.hold.subcode,
         words: without_numbers(&cause.words),
         failed: cause.failed.clone(),
         raise_class,
@@ -321,37 +322,37 @@ fn cause_key(advice: &JobAdvice, cause: &HoldCause) -> CauseKey {
 
 /// Returns the look that decides on a job.
 fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
-    let is_by_look = advice.ground == AdviceGround::Look;
-    advice.look.as_deref().filter(|_| is_by_look)
+    let is_by_look = advice.verdict.ground == AdviceGround::Look;
+    advice.verdict.look.as_deref().filter(|_| is_by_look)
 }
 
 fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseGroup<'a> {
     let first = jobs[0];
-    let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
-    let since = jobs.iter().map(|advice| advice.held_since_ms);
-    let raises = jobs.iter().filter_map(|advice| advice.raise);
+    let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.job.id.cluster).collect();
+    let since = jobs.iter().map(|advice| advice.hold.since_ms);
+    let raises = jobs.iter().filter_map(|advice| advice.verdict.raise);
     let raise = raises.max_by_key(|raise| raise.number);
 
     let named = jobs.iter().filter(|advice| is_named(advice));
     let named: Vec<HeldId> = named.map(|advice| advice.held_id()).collect();
     let (command, then) = commands(first, raise, &named);
 
-    let with_state = jobs.iter().filter(|advice| advice.state.is_some());
-    let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
-    let state = last_known.and_then(|advice| advice.state.as_deref());
+    let with_state = jobs.iter().filter(|advice| advice.forecast.state.is_some());
+    let last_known = with_state.max_by_key(|advice| advice.hold.since_ms);
+    let state = last_known.and_then(|advice| advice.forecast.state.as_deref());
     let (look, looked_files) = looks_of(jobs);
-    let owners = jobs.iter().filter_map(|advice| advice.owner.as_deref());
+    let owners = jobs.iter().filter_map(|advice| advice.job.owner.as_deref());
     CauseGroup {
         cause: name_of(key),
-        ap: &first.ap,
-        action: first.action,
-        firmness: first.firmness,
-        hold_code: first.hold_code,
-        hold_subcode: first.hold_subcode,
+        ap: &first.job.ap,
+        action: first.verdict.action,
+        firmness: first.verdict.firmness,
+        hold_code: first.hold.code,
+        hold_subcode: first.hold.subcode,
         words,
         thing: key.failed.to_string(),
         failed: key.failed.clone(),
-        jobs: jobs.iter().map(|advice| advice.job).collect(),
+        jobs: jobs.iter().map(|advice| advice.job.id).collect(),
         members: jobs.to_vec(),
         settled_by: settling_jobs(jobs.iter().copied()),
         clusters: clusters.len(),
@@ -366,8 +367,10 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         state_of: last_known
             .zip(state)
             .map(|(advice, state)| thing_name(advice, state.kind)),
-        lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
-        is_known_from_elsewhere: jobs.iter().all(|advice| advice.is_known_from_elsewhere),
+        lacks_outcomes: jobs.iter().all(|advice| advice.verdict.lacks_outcomes),
+        is_known_from_elsewhere: jobs
+            .iter()
+            .all(|advice| advice.forecast.is_known_from_elsewhere),
         stated: stated_words(jobs),
         is_like_last: false,
         held_since_ms: since.clone().min().unwrap_or(0),
@@ -376,12 +379,12 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         command,
         then,
         dag_nodes: (jobs.iter())
-            .filter_map(|advice| advice.dag_node.as_deref())
+            .filter_map(|advice| advice.job.dag_node.as_deref())
             .collect(),
         place: may_avoid_machine(first)
             .then(|| CommonPlace::find(jobs, &named))
             .flatten(),
-        removal: (first.may_need_new_submission && first.action == HoldAction::Fix)
+        removal: (first.verdict.may_need_new_submission && first.verdict.action == HoldAction::Fix)
             .then(|| HeldCommand::new("condor_rm", &named, ""))
             .flatten(),
     }
@@ -390,10 +393,10 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
 /// Returns true if jobs with the answer of `advice` may succeed on another machine without a repair.
 pub(super) fn may_avoid_machine(advice: &JobAdvice) -> bool {
     let needs_repair = matches!(
-        advice.action,
+        advice.verdict.action,
         HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
     );
-    let is_of_machine = rule_for(advice.stated)
+    let is_of_machine = rule_for(advice.hold.stated)
         .is_none_or(|rule| matches!(rule.fault, Party::Machine | Party::UserOrMachine));
     !needs_repair && is_of_machine
 }
@@ -401,22 +404,25 @@ pub(super) fn may_avoid_machine(advice: &JobAdvice) -> bool {
 /// Returns what the reason of the first of `jobs` states, if it decides.
 fn stated_words(jobs: &[&JobAdvice]) -> Option<String> {
     // A look may have answered since the reason was read.
-    let decides = |advice: &JobAdvice| advice.is_reason_read && advice.ground == AdviceGround::Rule;
-    let first = jobs.first().filter(|advice| decides(advice))?;
-    let stated = first.reasons.first()?;
+    let first = jobs.first()?;
+    let decides = first.verdict.is_reason_read && first.verdict.ground == AdviceGround::Rule;
+    if !decides {
+        return None;
+    }
+    let stated = first.verdict.reasons.first()?;
     let is_of_all = jobs
         .iter()
-        .all(|advice| advice.reasons.first() == Some(stated));
+        .all(|advice| advice.verdict.reasons.first() == Some(stated));
     Some(if is_of_all {
         stated.to_string()
     } else {
-        format!("{}: {stated}", first.job)
+        format!("{}: {stated}", first.job.id)
     })
 }
 
 /// Returns the lowest and the highest of the probabilities that are stated for `jobs`.
 fn odds_range(jobs: &[&JobAdvice]) -> Option<(f64, f64)> {
-    let odds = jobs.iter().filter_map(|advice| advice.probability);
+    let odds = jobs.iter().filter_map(|advice| advice.forecast.probability);
     let lowest = odds.clone().min_by(f64::total_cmp);
     lowest.zip(odds.max_by(f64::total_cmp))
 }
@@ -424,7 +430,8 @@ fn odds_range(jobs: &[&JobAdvice]) -> Option<(f64, f64)> {
 /// Returns the first look that shows the state of the file of one of `jobs`, and the number of their
 /// files in that state. Looks that decide on the jobs of a group have all shown the same.
 fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
-    let looks = jobs.iter().filter_map(|advice| advice.look.as_deref());
+    let verdicts = jobs.iter().map(|advice| &advice.verdict);
+    let looks = verdicts.filter_map(|verdict| verdict.look.as_deref());
     let mut telling = looks.filter(|look| look.state != LookState::Unknown);
     let first = telling.next();
     let alike = first.into_iter().chain(telling);
@@ -438,7 +445,7 @@ fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
     let mut plans: Vec<(&MemoryPlan, usize)> = Vec::new();
     for plan in jobs
         .iter()
-        .filter_map(|advice| advice.memory_plan.as_deref())
+        .filter_map(|advice| advice.verdict.memory_plan.as_deref())
     {
         match plans
             .iter_mut()
@@ -455,7 +462,7 @@ fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
 /// Returns the results of probes that `jobs` have in their advice, the last one of each probe.
 fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
     let mut by_job: BTreeMap<JobId, ProbeResult> = BTreeMap::new();
-    for &probe in jobs.iter().flat_map(|advice| &*advice.probes) {
+    for &probe in jobs.iter().flat_map(|advice| &*advice.forecast.probes) {
         let last = by_job.entry(probe.job).or_insert(probe);
         *last = probe.max(*last);
     }
@@ -464,13 +471,13 @@ fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
 
 /// Returns the jobs whose release settles the answers for `jobs`.
 pub(super) fn settling_jobs<'a>(jobs: impl Iterator<Item = &'a JobAdvice>) -> Vec<JobId> {
-    let settling = jobs.flat_map(|advice| advice.settled_by.iter().copied());
+    let settling = jobs.flat_map(|advice| advice.verdict.settled_by.iter().copied());
     settling.collect::<BTreeSet<JobId>>().into_iter().collect()
 }
 
 /// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.
 fn is_named(advice: &JobAdvice) -> bool {
-    advice.action != HoldAction::Probe || advice.command.is_some()
+    advice.verdict.action != HoldAction::Probe || advice.verdict.command.is_some()
 }
 
 /// Returns the commands for now and for later, on `jobs`, which are sorted. `first` is any job of the
@@ -481,8 +488,8 @@ fn commands(
     jobs: &[HeldId],
 ) -> (Option<HeldCommand>, Option<HeldCommand>) {
     let release = || HeldCommand::new("condor_release", jobs, "");
-    let is_released = first.then.is_some();
-    match first.action {
+    let is_released = first.verdict.then.is_some();
+    match first.verdict.action {
         HoldAction::Release | HoldAction::Probe => (release(), None),
         HoldAction::Remove => (HeldCommand::new("condor_rm", jobs, ""), None),
         HoldAction::Fix => {
@@ -527,7 +534,7 @@ mod tests {
     fn state_of_a_group_is_that_of_its_latest_hold_with_a_state() {
         let mut advice = two_held_jobs();
         for one in &mut advice {
-            one.reason = Some("reading from file /in/a.dat: (errno 2)".into());
+            one.hold.reason = Some("reading from file /in/a.dat: (errno 2)".into());
         }
         let name = |advice: &[JobAdvice]| groups_of(advice)[0].state_of.clone();
         assert_eq!(name(&advice), None);
@@ -544,9 +551,9 @@ mod tests {
                 reads_since: 0,
             }))
         };
-        advice[0].state = state(1);
+        advice[0].forecast.state = state(1);
         assert_eq!(name(&advice).as_deref(), Some("/in/a.dat"));
-        advice[1].state = state(2);
+        advice[1].forecast.state = state(2);
         let groups = groups_of(&advice);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
@@ -556,14 +563,14 @@ mod tests {
     fn reason_of_jobs_that_a_look_decides_is_not_stated() {
         let mut advice = two_held_jobs();
         for one in &mut advice {
-            one.is_reason_read = true;
-            one.reasons = [SharedText::from("/in/a.dat does not exist")].into();
-            one.ground = AdviceGround::Rule;
+            one.verdict.is_reason_read = true;
+            one.verdict.reasons = [SharedText::from("/in/a.dat does not exist")].into();
+            one.verdict.ground = AdviceGround::Rule;
         }
         let stated = groups_of(&advice)[0].stated.clone();
         assert_eq!(stated.as_deref(), Some("/in/a.dat does not exist"));
         for one in &mut advice {
-            one.ground = AdviceGround::Look;
+            one.verdict.ground = AdviceGround::Look;
         }
         assert_eq!(groups_of(&advice)[0].stated, None);
     }
@@ -574,7 +581,8 @@ mod tests {
         let mut words_of = |files: [&str; 2]| {
             for (one, file) in advice.iter_mut().zip(files) {
                 let error = "(errno 2) No such file or directory";
-                one.reason = Some(format!("reading from file {file}: {error}").as_str().into());
+                one.hold.reason =
+                    Some(format!("reading from file {file}: {error}").as_str().into());
             }
             let groups = groups_of(&advice);
             assert_eq!(groups.len(), 1);
@@ -589,18 +597,18 @@ mod tests {
     #[test]
     fn group_is_known_from_elsewhere_if_all_its_jobs_are() {
         let mut advice = two_held_jobs();
-        advice[0].is_known_from_elsewhere = true;
+        advice[0].forecast.is_known_from_elsewhere = true;
         assert!(!groups_of(&advice)[0].is_known_from_elsewhere);
-        advice[1].is_known_from_elsewhere = true;
+        advice[1].forecast.is_known_from_elsewhere = true;
         assert!(groups_of(&advice)[0].is_known_from_elsewhere);
     }
 
     #[test]
     fn group_lacks_outcomes_if_all_its_jobs_do() {
         let mut advice = two_held_jobs();
-        advice[0].lacks_outcomes = true;
+        advice[0].verdict.lacks_outcomes = true;
         assert!(!groups_of(&advice)[0].lacks_outcomes);
-        advice[1].lacks_outcomes = true;
+        advice[1].verdict.lacks_outcomes = true;
         assert!(groups_of(&advice)[0].lacks_outcomes);
     }
 
@@ -647,7 +655,7 @@ mod tests {
             let shown: BTreeSet<(i32, i32)> = is_known(2).map(|(job, _)| job.number()).collect();
             let chosen: Vec<&JobAdvice> = advice
                 .iter()
-                .filter(|one| shown.contains(&(one.cluster, one.proc)))
+                .filter(|one| shown.contains(&(one.job.id.cluster, one.job.id.proc)))
                 .collect();
             for group in cause_groups(&chosen) {
                 let expected: Vec<(i32, i32)> = group.jobs.iter().map(|job| (job.cluster, job.proc)).collect();

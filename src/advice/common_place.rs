@@ -40,10 +40,11 @@ impl CommonPlace {
     /// few are known. `named` are the jobs that commands name.
     pub(super) fn find(jobs: &[&JobAdvice], named: &[HeldId]) -> Option<CommonPlace> {
         let jobs = &jobs[..jobs.len().min(MAX_JOBS)];
-        let sites = jobs.iter().filter_map(|one| one.site.as_ref());
+        let sites = jobs.iter().filter_map(|one| one.job.site.as_ref());
         let sites = sites.map(|site| (site.attribute, site.name.to_string(), None));
         let machines = jobs.iter().filter_map(|one| {
-            let site = one.site.as_ref().map(|site| format!("site {}", site.name));
+            let site = one.job.site.as_ref();
+            let site = site.map(|site| format!("site {}", site.name));
             Some((MACHINE, machine_of(one)?, site))
         });
         most_common(machines, named).or_else(|| most_common(sites, named))
@@ -101,8 +102,8 @@ fn most_common(
 
 /// Returns the machine of the slot that the reason of `advice` names, such as `slot1_2@cn030.example`.
 fn machine_of(advice: &JobAdvice) -> Option<String> {
-    let reason = advice.reason.as_ref()?.to_string();
-    let codes = (advice.hold_code, advice.hold_subcode);
+    let reason = advice.hold.reason.as_ref()?.to_string();
+    let codes = (advice.hold.code, advice.hold.subcode);
     let slot = read_reason(&reason, Some(codes)).machine?;
     let machine = slot.rsplit_once('@').map_or(&*slot, |(_, machine)| machine);
     is_plain_name(machine).then(|| machine.to_owned())
@@ -130,13 +131,11 @@ mod tests {
 
     /// Returns the advice on jobs whose programs are missing on these machines.
     fn held_on(machines: &[&str]) -> Vec<JobAdvice> {
-        let one = |machine: &&str| JobAdvice {
-            reason: Some(
-                format!("Error from slot1_2@{machine}: Failed to execute '/opt/x'")
-                    .as_str()
-                    .into(),
-            ),
-            ..JobAdvice::of_test_job()
+        let one = |machine: &&str| {
+            JobAdvice::of_test_job().with(|one| {
+                let reason = format!("Error from slot1_2@{machine}: Failed to execute '/opt/x'");
+                one.hold.reason = Some(reason.as_str().into());
+            })
         };
         machines.iter().map(one).collect()
     }
@@ -178,7 +177,7 @@ mod tests {
         let at = |machines: &[&str], sites: &[&str]| {
             let mut jobs = held_on(machines);
             for (one, site) in jobs.iter_mut().zip(sites) {
-                one.site = (!site.is_empty()).then(|| JobSite {
+                one.job.site = (!site.is_empty()).then(|| JobSite {
                     attribute: "GLIDEIN_Site",
                     name: (*site).into(),
                 });

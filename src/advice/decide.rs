@@ -1,14 +1,17 @@
 //! Puts the answer about a held job into words, with the outcomes of similar holds. With known costs of mistakes, these
 //! decide instead.
 
-use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
+use std::sync::Arc;
+
+use super::job_advice::{AdviceGround, AdviceVerdict, SimilarHoldKind, SimilarHolds};
 use poolcast_base::output;
+use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::AnswerThreshold;
 use poolcast_holds::answers::{
     FailedReleases, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, RecoveryRecord, ThingState,
 };
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::decision::{AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, HoldRule};
+use poolcast_holds::decision::{HeldAnswer, HeldEvidence, HoldAction, HoldRule};
 
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
@@ -54,17 +57,6 @@ impl PassedSince {
     }
 }
 
-/// A decision on one hold, with its reasons and evidence.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct AdviceDecision {
-    pub(super) action: HoldAction,
-    pub(super) ground: AdviceGround,
-    pub(super) firmness: Option<AnswerFirmness>,
-    /// The precision of earlier answers at this threshold.
-    pub(super) evidence: Option<AnswerThreshold>,
-    pub(super) reasons: Vec<String>,
-}
-
 impl SimilarOutcomes {
     /// Returns true if the outcomes of holds for the same reason contradict a rule that predicts
     /// failure. Holds with the same code alone cannot: they may have other faults.
@@ -103,7 +95,7 @@ pub(super) fn decide_by_answer(
     evidence: &HeldEvidence,
     notes: AnswerNotes,
     similar: SimilarOutcomes,
-) -> AdviceDecision {
+) -> AdviceVerdict {
     // Odds of other kinds of holds are no odds of this one.
     let has_odds = !evidence.is_of_unknown_kind();
     if let Some(cost) = settings.cost.filter(|_| has_odds) {
@@ -116,20 +108,23 @@ pub(super) fn decide_by_answer(
         HoldAction::None => AdviceGround::Nothing,
         _ => AdviceGround::Model,
     };
-    AdviceDecision {
-        action: answer.action,
-        ground,
+    AdviceVerdict {
         firmness: answer.firmness,
-        evidence: notes.reached,
-        reasons,
+        evidence: notes.reached.map(Box::new),
+        ..AdviceVerdict::new(answer.action, ground, answer.because, shared(reasons))
     }
+}
+
+/// Returns `texts` as the reasons of a verdict.
+pub(super) fn shared(texts: impl IntoIterator<Item = String>) -> Arc<[SharedText]> {
+    texts.into_iter().map(SharedText::from).collect()
 }
 
 /// States how often a job was held for the reason.
 fn often_held_words(evidence: &HeldEvidence) -> String {
     format!(
         "it was held {} times for this reason",
-        evidence.holds_for_code
+        evidence.hold.holds_for_code
     )
 }
 
@@ -139,9 +134,9 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         Some(now) => Some(odds_words(now, evidence.stated_later())),
         None => notes.why_no_odds.clone(),
     };
-    let held = evidence.held_for_cause;
+    let held = evidence.cause.held;
     let why = match action {
-        HoldAction::Probe if evidence.awaits_outcome => Some(
+        HoldAction::Probe if evidence.cause.awaits_outcome => Some(
             "a job with this cause was released recently: wait for what comes of it".to_owned(),
         ),
         HoldAction::Probe if held > 1 => Some(format!(
@@ -149,19 +144,19 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
         HoldAction::None if !evidence.is_of_unknown_kind() => Some(unknown_words()),
-        HoldAction::Release if evidence.started_in_cluster > 0 => {
-            Some(cluster_words(evidence.started_in_cluster))
+        HoldAction::Release if evidence.cause.started_in_cluster > 0 => {
+            Some(cluster_words(evidence.cause.started_in_cluster))
         }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
-        HoldAction::Later if evidence.origin_state == OriginState::Fails => Some(
+        HoldAction::Later if evidence.origin.state == OriginState::Fails => Some(
             "files of several jobs did not arrive from its directory or server, which more likely fails than the path is wrong"
                 .to_owned(),
         ),
-        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Server => Some(
+        HoldAction::Later if evidence.hold.rule_key.named_fault == NamedFault::Server => Some(
             "the reason, or that of other jobs, names a fault of a server or a network, which passes without a repair"
                 .to_owned(),
         ),
-        HoldAction::Later if evidence.rule_key.named_fault == NamedFault::Machine => {
+        HoldAction::Later if evidence.hold.rule_key.named_fault == NamedFault::Machine => {
             Some("a machine could not start a program that is installed there: another machine may".to_owned())
         }
         HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
@@ -226,17 +221,17 @@ const BY_HAND: &str = "a person released all of them, and may have repaired each
 
 /// States what is known of the jobs that got past the cause, beyond their number.
 fn others_words(evidence: &HeldEvidence) -> Option<String> {
-    if evidence.recovered == 0 || evidence.started_in_cluster > 0 {
+    if evidence.cause.recovered == 0 || evidence.cause.started_in_cluster > 0 {
         return None;
     }
     if evidence.may_need_repair() {
         return Some(BY_HAND.to_owned());
     }
-    if evidence.has_cluster_succeeded {
+    if evidence.cause.has_cluster_succeeded {
         return Some(IN_CLUSTER.to_owned());
     }
     evidence.has_origin_recovered().then(|| {
-        let reads = output::counted(evidence.origin_reads, "job");
+        let reads = output::counted(evidence.origin.reads, "job");
         format!("its directory or server failed for several owners, and {reads} got their files from there since")
     })
 }
@@ -270,14 +265,14 @@ pub(super) fn rule_evidence_words(
     rule: &HoldRule,
     evidence: &HeldEvidence,
 ) -> impl Iterator<Item = String> + use<> {
-    let failed = match evidence.rule_key.failed {
+    let failed = match evidence.hold.rule_key.failed {
         FailedReleases::OfJob => {
             Some("it was released several times, and held again for the same reason each time")
         }
         FailedReleases::OfCluster => Some(FAILED_AGAIN),
         FailedReleases::Unknown => None,
     };
-    let of_origin = match evidence.origin_state {
+    let of_origin = match evidence.origin.state {
         OriginState::Works => Some(OTHERS_READ),
         OriginState::PerhapsFails => Some(
             "other clusters miss files of the same directory, so it may be away: the log does not name their owners",
@@ -304,7 +299,7 @@ fn decide_by_cost(
     release_from: f64,
     evidence: &HeldEvidence,
     similar: SimilarOutcomes,
-) -> AdviceDecision {
+) -> AdviceVerdict {
     let probability = evidence.probability_now();
     let action = if probability >= release_from {
         HoldAction::Release
@@ -324,27 +319,10 @@ fn decide_by_cost(
         "with `advice.cost`, a release pays from {:.0} %",
         100.0 * release_from
     );
-    AdviceDecision {
-        action,
-        ground: AdviceGround::Model,
-        firmness: None,
-        evidence: None,
-        reasons: (why.into_iter().chain([odds]))
-            .chain(similar.words())
-            .chain([cost])
-            .collect(),
-    }
-}
-
-/// Gives no advice, for the reason `why`.
-pub(super) fn no_advice(why: &str) -> AdviceDecision {
-    AdviceDecision {
-        action: HoldAction::None,
-        ground: AdviceGround::Nothing,
-        firmness: None,
-        evidence: None,
-        reasons: vec![why.to_owned()],
-    }
+    let reasons = (why.into_iter().chain([odds]))
+        .chain(similar.words())
+        .chain([cost]);
+    AdviceVerdict::new(action, AdviceGround::Model, "advice_cost", shared(reasons))
 }
 
 /// Returns the action for a job that would fail if it were released now.
@@ -353,7 +331,7 @@ fn action_on_failure(
     evidence: &HeldEvidence,
     similar: SimilarOutcomes,
 ) -> HoldAction {
-    if evidence.holds_for_code >= settings.remove_from_holds {
+    if evidence.hold.holds_for_code >= settings.remove_from_holds {
         return HoldAction::Remove;
     }
     let passes = similar.all.is_some_and(|all| {
@@ -399,7 +377,9 @@ mod tests {
         HeldOdds, LearnedFrom, ReasonRecord, RecoveryKey, RuleKey, ThingKind,
     };
     use poolcast_holds::config::AdviceCost;
-    use poolcast_holds::decision::code_rule;
+    use poolcast_holds::decision::{
+        CauseEvidence, HoldEvidence, LearnedEvidence, OriginEvidence, code_rule,
+    };
 
     const SETTINGS: AdviceConfig = AdviceConfig {
         precision: 0.9,
@@ -439,42 +419,38 @@ mod tests {
     /// Evidence on a job that was held for a missing output.
     fn evidence() -> HeldEvidence {
         HeldEvidence {
-            hold: 0,
-            rule_key: RuleKey {
-                code: (12, 2),
-                named_fault: NamedFault::Unknown,
-                failed: FailedReleases::Unknown,
+            hold: HoldEvidence {
+                index: 0,
+                rule_key: RuleKey {
+                    code: (12, 2),
+                    named_fault: NamedFault::Unknown,
+                    failed: FailedReleases::Unknown,
+                },
+                rule: None,
+                lacks_output: true,
+                holds_for_code: 1,
             },
-            odds: HeldOdds {
-                now: 0.4,
-                uncalibrated: 0.4,
-                later: 0.7,
-                learned_from: LearnedFrom::ThisLog,
+            cause: CauseEvidence {
+                held: 1,
+                best_odds: 0.4,
+                is_probe: true,
+                recovered: 10,
+                ..CauseEvidence::default()
             },
-            rule: None,
-            lacks_output: true,
-            passed_since: false,
-            has_origin_failed_since: false,
-            is_taught: false,
-            has_outcomes: true,
-            held_for_cause: 1,
-            best_of_cause: 0.4,
-            is_new_cause: false,
-            reason: ReasonRecord::default(),
-            origin_state: OriginState::Unknown,
-            cause: (0, 0),
-            is_probe: true,
-            recovered: 10,
-            started_in_cluster: 0,
-            is_perhaps_repaired: false,
-            is_mostly_repaired: false,
-            has_cluster_succeeded: false,
-            origin_reads: 0,
-            awaits_outcome: false,
-            failed_again: false,
-            failed_just_now: false,
-            holds_for_code: 1,
-            is_beyond_learned: false,
+            origin: OriginEvidence::default(),
+            learned: LearnedEvidence {
+                odds: HeldOdds {
+                    now: 0.4,
+                    uncalibrated: 0.4,
+                    later: 0.7,
+                    learned_from: LearnedFrom::ThisLog,
+                },
+                reason: ReasonRecord::default(),
+                is_taught: false,
+                has_outcomes: true,
+                is_mostly_repaired: false,
+                is_hold_too_old: false,
+            },
         }
     }
 
@@ -494,40 +470,31 @@ mod tests {
         };
         let from_elsewhere = |recovered| {
             let mut evidence = evidence;
-            evidence.odds.learned_from = LearnedFrom::OtherLogs;
-            evidence.recovered = recovered;
-            evidence.has_cluster_succeeded = true;
+            evidence.learned.odds.learned_from = LearnedFrom::OtherLogs;
+            evidence.cause.recovered = recovered;
+            evidence.cause.has_cluster_succeeded = true;
             answer_reasons(HoldAction::Release, &evidence, &AnswerNotes::default())
         };
         assert!(from_elsewhere(0).contains(&elsewhere_words().to_owned()));
         assert!(!from_elsewhere(4).contains(&elsewhere_words().to_owned()));
         assert!(from_elsewhere(4).contains(&IN_CLUSTER.to_owned()));
-        let missing_input = HeldEvidence {
-            rule: code_rule(13, 2),
-            is_perhaps_repaired: true,
-            has_cluster_succeeded: true,
-            ..evidence
-        };
+        let mut missing_input = evidence;
+        missing_input.hold.rule = code_rule(13, 2);
+        missing_input.cause.is_perhaps_repaired = true;
+        missing_input.cause.has_cluster_succeeded = true;
         assert_eq!(others_words(&missing_input).as_deref(), Some(BY_HAND));
 
-        let of_request = HeldEvidence {
-            rule_key: RuleKey {
-                failed: FailedReleases::OfCluster,
-                ..evidence.rule_key
-            },
-            ..evidence
-        };
+        let mut of_request = evidence;
+        of_request.hold.rule_key.failed = FailedReleases::OfCluster;
         let rule = code_rule(34, 102).expect("a rule");
         let words = |evidence: &HeldEvidence| -> Vec<String> {
             rule_evidence_words(&rule, evidence).collect()
         };
         assert_eq!(words(&of_request), [FAILED_AGAIN]);
         assert!(words(&evidence).is_empty());
-        let of_output = HeldEvidence {
-            failed_again: true,
-            is_beyond_learned: true,
-            ..evidence
-        };
+        let mut of_output = evidence;
+        of_output.cause.failed_again = true;
+        of_output.learned.is_hold_too_old = true;
         let of_output = answer_reasons(HoldAction::Fix, &of_output, &AnswerNotes::default());
         assert_eq!(of_output[0], FAILED_AGAIN);
 
@@ -568,11 +535,9 @@ mod tests {
             ..AnswerNotes::default()
         };
         let of_old = |recovered| {
-            let old = HeldEvidence {
-                is_beyond_learned: true,
-                recovered,
-                ..evidence
-            };
+            let mut old = evidence;
+            old.learned.is_hold_too_old = true;
+            old.cause.recovered = recovered;
             answer_reasons(HoldAction::Release, &old, &unknown).join("; ")
         };
         let lack = "fewer than 3 outcomes of this owner for this code are known: too few to advise a release";
@@ -613,18 +578,21 @@ mod tests {
         };
         let action = |now, all, holds_for_code| {
             let mut evidence = evidence();
-            evidence.odds.now = now;
-            evidence.recovered = 0;
-            evidence.holds_for_code = holds_for_code;
+            evidence.learned.odds.now = now;
+            evidence.cause.recovered = 0;
+            evidence.hold.holds_for_code = holds_for_code;
             let answer = HeldAnswer {
                 action: HoldAction::None,
                 firmness: None,
+                because: "",
                 is_by_rule: false,
                 recovery: None,
             };
             let similar = outcomes(all, of_reason(0, 0));
             let notes = AnswerNotes::default();
-            decide_by_answer(&settings, answer, &evidence, notes, similar).action
+            let verdict = decide_by_answer(&settings, answer, &evidence, notes, similar);
+            assert_eq!(verdict.because, "advice_cost");
+            verdict.action
         };
         assert_eq!(action(0.2, None, 1), HoldAction::Release);
         assert_eq!(action(0.19, similar(100, 20), 1), HoldAction::Fix);

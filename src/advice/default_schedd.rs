@@ -56,9 +56,9 @@ impl DefaultSchedd {
     /// Lets the commands on `advice` name the access point where they must, or where one of several
     /// access points may be another.
     pub fn name_others(&self, advice: &mut [JobAdvice]) {
-        let has_several = advice.windows(2).any(|two| two[0].ap != two[1].ap);
+        let has_several = advice.windows(2).any(|two| two[0].job.ap != two[1].job.ap);
         for one in advice {
-            one.set_schedd(self.name_of(&one.ap, has_several));
+            one.set_schedd(self.name_of(&one.job.ap, has_several));
         }
     }
 
@@ -149,9 +149,12 @@ mod tests {
             let of_group = group.then.as_ref().map(ToString::to_string);
             let of_job = advice
                 .iter()
-                .find(|one| &*one.ap == group.ap)
+                .find(|one| &*one.job.ap == group.ap)
                 .expect("a job");
-            assert_eq!(of_job.then.as_ref().map(ToString::to_string), of_group);
+            assert_eq!(
+                of_job.verdict.then.as_ref().map(ToString::to_string),
+                of_group
+            );
         }
         let then = groups.iter().map(|group| group.then.as_ref());
         then.map(|command| command.map(ToString::to_string))

@@ -55,9 +55,9 @@ impl FailedThing {
             .or_else(|| FailedThing::of_file(advice, action, facts.kind, name))
             .or_else(|| FailedThing::of_program(facts.kind, name))
             .or_else(|| FailedThing::of_policy(facts, name));
-        by_kind.unwrap_or_else(|| match advice.hold_code {
+        by_kind.unwrap_or_else(|| match advice.hold.code {
             1 => FailedThing::Person,
-            _ => FailedThing::Other(advice.meaning.to_string()),
+            _ => FailedThing::Other(advice.hold.meaning.to_string()),
         })
     }
 
@@ -91,7 +91,7 @@ impl FailedThing {
     ) -> Option<FailedThing> {
         // The answer says whether what lacks the file may come back.
         let is_mistake = matches!(action, HoldAction::Fix | HoldAction::Remove);
-        let state = advice.state.as_ref().map(|state| state.kind);
+        let state = advice.forecast.state.as_ref().map(|state| state.kind);
         let is_of_origin = state == Some(ThingKind::Origin);
         let is_absent = kind.outcome == Outcome::Absent;
         match kind.thing {
@@ -231,13 +231,12 @@ mod tests {
     use super::*;
 
     fn failed(reason: &str, codes: (i32, i32), action: HoldAction) -> String {
-        let advice = JobAdvice {
-            hold_code: codes.0,
-            hold_subcode: codes.1,
-            meaning: "some meaning".into(),
-            action,
-            ..JobAdvice::of_test_job()
-        };
+        let advice = JobAdvice::of_test_job().with(|one| {
+            one.hold.code = codes.0;
+            one.hold.subcode = codes.1;
+            one.hold.meaning = "some meaning".into();
+            one.verdict.action = action;
+        });
         FailedThing::new(&advice, &read_reason(reason, Some(codes)), action).to_string()
     }
 

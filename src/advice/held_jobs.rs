@@ -209,7 +209,7 @@ pub fn check_selections(
     for selection in selections {
         if advice
             .iter()
-            .any(|one| selection.has(one.cluster, one.proc))
+            .any(|one| selection.has(one.job.id.cluster, one.job.id.proc))
         {
             continue;
         }

@@ -94,14 +94,17 @@ impl HeldThing<'_> {
 
     /// Number of the jobs to try among these jobs. Others are among the other jobs of the same thing.
     fn tried_jobs(&self, answer: &ThingAnswer) -> usize {
-        let jobs: BTreeSet<JobId> = self.members.iter().map(|one| one.job).collect();
+        let jobs: BTreeSet<JobId> = self.members.iter().map(|one| one.job.id).collect();
         let tried = answer.settled_by.iter().filter(|job| jobs.contains(job));
         tried.count()
     }
 
     /// The highest probability of success that is stated for one of the jobs; less than 0 if there is none.
     pub fn best_odds(&self) -> f64 {
-        let odds = self.members.iter().filter_map(|one| one.probability);
+        let odds = self
+            .members
+            .iter()
+            .filter_map(|one| one.forecast.probability);
         odds.fold(-1.0, f64::max)
     }
 }
@@ -120,18 +123,17 @@ pub fn answer_name(action: HoldAction) -> &'static str {
 }
 
 /// The common property of the jobs of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum HeldGrouping {
-    /// The thing that failed.
-    #[default]
+    /// The thing that failed, such as a server, a full disk or requests for too little memory
     Thing,
-    /// The exact cause and the answer.
+    /// The words of their reasons, and the answer
     Cause,
-    /// The owner.
+    /// Their owner: the list of those to write to
     Owner,
-    /// The cluster.
+    /// Their cluster
     Cluster,
-    /// The hold code and subcode.
+    /// Their hold code
     Code,
 }
 
@@ -165,9 +167,9 @@ impl JobOfCause<'_, '_> {
         match by {
             HeldGrouping::Thing => cause.thing.clone(),
             HeldGrouping::Cause => cause.cause.clone(),
-            HeldGrouping::Owner => advice.owner.as_deref().unwrap_or_default().to_owned(),
-            HeldGrouping::Cluster => format!("cluster {} {}", advice.cluster, advice.ap),
-            HeldGrouping::Code => format!("{}/{}", advice.hold_code, advice.hold_subcode),
+            HeldGrouping::Owner => advice.job.owner.as_deref().unwrap_or_default().to_owned(),
+            HeldGrouping::Cluster => format!("cluster {} {}", advice.job.id.cluster, advice.job.ap),
+            HeldGrouping::Code => format!("{}/{}", advice.hold.code, advice.hold.subcode),
         }
     }
 }
@@ -184,13 +186,13 @@ fn thing_of<'a>(key: &str, jobs: &[JobOfCause<'_, 'a>], by: HeldGrouping) -> Hel
     let largest = causes.iter().max_by_key(|(_, count)| *count);
     let words = largest.map_or("", |(cause, _)| cause.words.as_str());
     let clusters: BTreeSet<(&str, i32)> = (members.iter())
-        .map(|one| (one.ap.as_str(), one.cluster))
+        .map(|one| (one.job.ap.as_str(), one.job.id.cluster))
         .collect();
     let elsewhere: Vec<&JobAdvice> = (members.iter().copied())
         .filter(|one| may_avoid_machine(one))
         .collect();
     let named: Vec<HeldId> = elsewhere.iter().map(|one| one.held_id()).collect();
-    let since = members.iter().map(|one| one.held_since_ms);
+    let since = members.iter().map(|one| one.hold.since_ms);
     let states = causes.iter().filter_map(|(cause, _)| cause.state);
     HeldThing {
         thing: title_of(key, jobs, words, by),
@@ -199,7 +201,7 @@ fn thing_of<'a>(key: &str, jobs: &[JobOfCause<'_, 'a>], by: HeldGrouping) -> Hel
         movable: members.iter().filter(|one| is_movable(one)).count(),
         owners: owners_by_jobs(&members),
         clusters: clusters.len(),
-        held_for_ms: median(members.iter().map(|one| one.held_for_ms)),
+        held_for_ms: median(members.iter().map(|one| one.hold.for_ms)),
         held_since_ms: since.min().unwrap_or(0),
         state: states.max_by_key(|state| state.last_failure_ms),
         answers: answers_of(&members),
@@ -229,17 +231,17 @@ fn title_of(key: &str, jobs: &[JobOfCause<'_, '_>], words: &str, by: HeldGroupin
         HeldGrouping::Thing => key.to_owned(),
         HeldGrouping::Cause => words.to_owned(),
         HeldGrouping::Owner => most,
-        HeldGrouping::Cluster => format!("cluster {}: {most}", jobs[0].advice.cluster),
+        HeldGrouping::Cluster => format!("cluster {}: {most}", jobs[0].advice.job.id.cluster),
         HeldGrouping::Code => format!("{key} {most}"),
     }
 }
 
 /// Returns true if a command moves the job: now, as soon as a probe has succeeded, or once what failed is fixed.
 fn is_movable(advice: &JobAdvice) -> bool {
-    match advice.action {
-        HoldAction::Release | HoldAction::Remove => advice.command.is_some(),
-        HoldAction::Probe => !advice.settled_by.is_empty(),
-        HoldAction::Fix => advice.then.is_some(),
+    match advice.verdict.action {
+        HoldAction::Release | HoldAction::Remove => advice.verdict.command.is_some(),
+        HoldAction::Probe => !advice.verdict.settled_by.is_empty(),
+        HoldAction::Fix => advice.verdict.then.is_some(),
         HoldAction::Later | HoldAction::Leave | HoldAction::None => false,
     }
 }
@@ -247,7 +249,7 @@ fn is_movable(advice: &JobAdvice) -> bool {
 /// Returns the known owners of `members`, the owner of the most jobs first.
 pub(super) fn owners_by_jobs<'a>(members: &[&'a JobAdvice]) -> Vec<JobOwner<'a>> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for owner in members.iter().filter_map(|one| one.owner.as_deref()) {
+    for owner in members.iter().filter_map(|one| one.job.owner.as_deref()) {
         *counts.entry(owner).or_default() += 1;
     }
     let mut owners: Vec<JobOwner<'a>> = (counts.into_iter())
@@ -260,7 +262,7 @@ pub(super) fn owners_by_jobs<'a>(members: &[&'a JobAdvice]) -> Vec<JobOwner<'a>>
 fn answers_of(members: &[&JobAdvice]) -> Vec<ThingAnswer> {
     let mut answers: Vec<ThingAnswer> = Vec::new();
     for action in HoldAction::COUNTED {
-        let alike = || members.iter().filter(|one| one.action == action);
+        let alike = || members.iter().filter(|one| one.verdict.action == action);
         let settled_by = settling_jobs(alike().copied());
         answers.push(ThingAnswer {
             action,
@@ -287,17 +289,15 @@ mod tests {
 
     /// Returns the advice on a job of `owner` that is held with `reason` for `held_for_ms`.
     fn held(cluster: i32, owner: &str, reason: &str, action: HoldAction) -> JobAdvice {
-        JobAdvice {
-            cluster,
-            job: JobId { cluster, proc: 0 },
-            owner: Some(owner.into()),
-            reason: Some(reason.into()),
-            action,
-            hold_code: 13,
-            hold_subcode: 256,
-            held_for_ms: i64::from(cluster),
-            ..JobAdvice::of_test_job()
-        }
+        JobAdvice::of_test_job().with(|one| {
+            one.job.id = JobId { cluster, proc: 0 };
+            one.job.owner = Some(owner.into());
+            one.hold.reason = Some(reason.into());
+            one.verdict.action = action;
+            one.hold.code = 13;
+            one.hold.subcode = 256;
+            one.hold.for_ms = i64::from(cluster);
+        })
     }
 
     fn timed_out(url: &str) -> String {
@@ -342,11 +342,10 @@ mod tests {
         let advice = [
             held(1, "ada", &server, HoldAction::Release),
             held(1, "bob", &server, HoldAction::Release),
-            JobAdvice {
-                hold_code: 1,
-                hold_subcode: 0,
-                ..held(2, "ada", person, HoldAction::Release)
-            },
+            held(2, "ada", person, HoldAction::Release).with(|one| {
+                one.hold.code = 1;
+                one.hold.subcode = 0;
+            }),
         ];
         let causes = cause_groups(&advice.iter().collect::<Vec<_>>());
         let rows = |by| -> Vec<(String, usize)> {
@@ -381,10 +380,8 @@ mod tests {
     #[test]
     fn things_whose_jobs_no_command_moves_come_last() {
         let person = "via condor_hold (by user ada)";
-        let left = |cluster| JobAdvice {
-            hold_code: 1,
-            ..held(cluster, "ada", person, HoldAction::Leave)
-        };
+        let left =
+            |cluster| held(cluster, "ada", person, HoldAction::Leave).with(|one| one.hold.code = 1);
         let server = timed_out("https://fs1.example/a.dat");
         let advice = [
             left(1),

@@ -115,7 +115,7 @@ impl JobQueue {
         let mut all = Vec::with_capacity(held);
         let mut still_held = 0;
         for mut one in advice {
-            let Some(place) = self.place(one.cluster, one.proc) else {
+            let Some(place) = self.place(one.job.id.cluster, one.job.id.proc) else {
                 continue;
             };
             still_held += 1;
@@ -145,7 +145,7 @@ impl JobQueue {
             }
         }
         // Sorting in place needs no memory for another list.
-        all.sort_unstable_by(|a, b| (&a.ap, a.cluster, a.proc).cmp(&(&b.ap, b.cluster, b.proc)));
+        all.sort_unstable_by(|a, b| (&a.job.ap, a.job.id).cmp(&(&b.job.ap, b.job.id)));
         (all, agreement)
     }
 }
@@ -183,8 +183,8 @@ mod tests {
         let said: Vec<_> = advice
             .iter()
             .map(|one| {
-                let command = one.command.as_ref().map(ToString::to_string);
-                (one.job.to_string(), one.action, command)
+                let command = one.verdict.command.as_ref().map(ToString::to_string);
+                (one.job.id.to_string(), one.verdict.action, command)
             })
             .collect();
         assert_eq!(
@@ -211,6 +211,7 @@ mod tests {
             (3, 3, 0)
         );
         let shown = advice[1]
+            .job
             .queue
             .as_ref()
             .and_then(|facts| facts.request_memory.as_deref());
@@ -224,7 +225,7 @@ mod tests {
                  "EnteredCurrentStatus": 100, "RequestMemory": 64, {attributes}}}]"#
         ));
         let (mut advice, _) = queue.correct(Vec::new(), "log", 200_000);
-        let command = advice.pop().and_then(|one| one.command);
+        let command = advice.pop().and_then(|one| one.verdict.command);
         command.map(|command| command.to_string())
     }
 
@@ -235,22 +236,25 @@ mod tests {
             outcome: Outcome::Exceeded,
             ..ReasonKind::default()
         };
-        let of_log = JobAdvice {
-            hold_code: 21,
-            hold_subcode: 102,
-            stated,
-            ..JobAdvice::of_test_job()
-        };
-        let JobId { cluster, proc } = of_log.job;
+        let of_log = JobAdvice::of_test_job().with(|one| {
+            one.hold.code = 21;
+            one.hold.subcode = 102;
+            one.hold.stated = stated;
+        });
+        let JobId { cluster, proc } = of_log.job.id;
         let ad = format!(
             r#"[{{"ClusterId": {cluster}, "ProcId": {proc}, "JobStatus": 5, "HoldReasonCode": 21, "HoldReasonSubCode": 102,
                  "RequestMemory": 64, "MemoryUsage": 700}}]"#
         );
         let (advice, _) = queue(&ad).correct(vec![of_log], "log", 200_000);
         assert_eq!(advice.len(), 1);
-        assert_eq!(advice[0].stated, stated, "and not memory, as the code says");
+        assert_eq!(
+            advice[0].hold.stated, stated,
+            "and not memory, as the code says"
+        );
         assert!(
             !advice[0]
+                .verdict
                 .command
                 .as_ref()
                 .is_some_and(|command| { command.to_string().contains("RequestMemory") })
@@ -294,7 +298,7 @@ mod tests {
                 r#"[{{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 45, "Iwd": "/home/ada", {attributes}}}]"#
             ));
             let (mut advice, _) = queue.correct(Vec::new(), "log", 200_000);
-            let facts = advice.pop().and_then(|one| one.queue).expect("facts");
+            let facts = advice.pop().and_then(|one| one.job.queue).expect("facts");
             facts.files.image.as_ref().map(ToString::to_string)
         };
         let sent = |path: &str| {
@@ -341,14 +345,18 @@ mod tests {
         let [one] = &advice[..] else {
             panic!("one job: {advice:?}")
         };
-        assert_eq!(one.action, HoldAction::Fix);
+        assert_eq!(one.verdict.action, HoldAction::Fix);
         assert_eq!(
-            one.command.as_ref().map(ToString::to_string).as_deref(),
+            one.verdict
+                .command
+                .as_ref()
+                .map(ToString::to_string)
+                .as_deref(),
             Some(
                 "condor_qedit -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795535925 && Owner==\"tester\" && ClusterId==1 && ProcId==1' RequestMemory 512"
             )
         );
-        assert!(one.then.is_some(), "a release follows");
+        assert!(one.verdict.then.is_some(), "a release follows");
     }
 
     #[test]

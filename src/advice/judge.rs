@@ -7,23 +7,25 @@ use anyhow::Result;
 
 use super::advice_basis::AdviceModel;
 use super::decide::{
-    AdviceDecision, AnswerNotes, MIN_SIMILAR_HOLDS, PassedSince, SimilarOutcomes, decide_by_answer,
-    no_advice, rule_evidence_words, similar_holds_words,
+    AnswerNotes, MIN_SIMILAR_HOLDS, PassedSince, SimilarOutcomes, decide_by_answer,
+    rule_evidence_words, shared, similar_holds_words,
 };
 use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
-use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
-use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
+use super::job_advice::{
+    AdviceGround, AdviceVerdict, AdvisedHold, AdvisedJob, JobAdvice, NOTHING_WAS_LEARNED,
+    SimilarHoldKind, SimilarHolds, SuccessForecast,
+};
+use super::job_command::JobId;
 use super::job_queue::JobQueue;
-use super::remedy::{raised_request, remedy_command, used_memory_mb};
+use super::remedy::{action_commands, raised_request, used_memory_mb};
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_base::error::EXIT_DONE;
-use poolcast_base::shared_text::SharedText;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, HeldEvidence, HoldAction, HoldRule, Remedy, code_meaning, reason_names_file,
+    AskedAnswers, HeldEvidence, HoldAction, HoldRule, code_meaning, reason_names_file,
     reason_names_host, rule_without_odds,
 };
 use poolcast_tensors::{
@@ -75,10 +77,6 @@ type ClusterHoldReason = (u32, i32, (i32, i32));
 
 fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
     (held.job.ap, held.job.cluster, held.reason())
-}
-
-fn shared(texts: Vec<String>) -> Arc<[SharedText]> {
-    texts.into_iter().map(SharedText::from).collect()
 }
 
 /// Returns the job for commands. No store has the names of owners.
@@ -142,72 +140,75 @@ struct HoldJudge<'a> {
 impl HoldJudge<'_> {
     /// Judges one job, and adds the facts about it.
     fn advise_on(&self, held: &HeldJob<'_>) -> JobAdvice {
-        let (hold_code, hold_subcode) = held.reason();
-        let history = held.job.history;
-        let siblings_held = self.held_by_reason[&cluster_and_reason(held)] - 1;
-
         let similar = self.similar_holds(held);
-        let judgement = self.judge(held, similar);
-        let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
-        let answers = self.answers.as_ref().filter(|_| is_by_probability);
-        let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        let stated_probability = evidence.and_then(HeldEvidence::stated_probability);
-        let held_since_ms = history.time_ms[held.asked.cycle.hold];
-        let is_probe = judgement.decision.action == HoldAction::Probe;
-        let StoredJob { cluster, proc, .. } = held.job;
+        let verdict = self.judge(held, similar);
         JobAdvice {
-            job: JobId { cluster, proc },
-            ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
-            schedd: None,
-            cluster,
-            proc,
-            owner: None,
-            dag_node: None,
-            site: None,
-            action: judgement.decision.action,
-            ground: judgement.decision.ground,
-            firmness: judgement.decision.firmness,
-            evidence: judgement.decision.evidence.map(Box::new),
-            reasons: shared(judgement.decision.reasons),
-            command: judgement.command,
-            raise: judgement.raise,
-            then: judgement.then,
-            hold_code,
-            hold_subcode,
-            meaning: code_meaning(hold_code, hold_subcode).into(),
-            reason: None,
-            hold_text_hash: history.text_hash[held.asked.cycle.hold],
-            submitted_ms: held.job.submit_ms,
-            held_since_ms,
-            held_for_ms: self.held_for_ms(held),
-            holds: held.asked.cycle.earlier_holds + 1,
-            holds_for_this_reason: held.holds_for_this_reason(),
-            siblings_held,
-            probability: stated_probability,
-            later_probability: evidence.and_then(HeldEvidence::stated_later),
-            good_until_ms: answers.map(|answers| answers.good_until_ms),
-            probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
-            settled_by: Arc::default(),
-            probes: Arc::default(),
-            state: self.state(held).cloned(),
-            lacks_outcomes: judgement.lacks_outcomes,
-            is_known_from_elsewhere: evidence
-                .filter(|_| stated_probability.is_some())
-                .is_some_and(HeldEvidence::is_known_from_elsewhere),
-            look: None,
-            memory_plan: None,
-            like_cases: similar.all.filter(|_| is_by_probability).map(Box::new),
+            job: self.advised_job(held),
+            hold: self.advised_hold(held),
+            forecast: self.forecast(held, verdict.ground, similar),
+            verdict,
+        }
+    }
+
+    fn advised_job(&self, held: &HeldJob<'_>) -> AdvisedJob {
+        let StoredJob { cluster, proc, .. } = held.job;
+        let ap = self.store.summary.aps[held.job.ap as usize].as_str();
+        AdvisedJob {
             used_memory_mb: used_memory_mb(&held.job),
             requested_memory_mb: held.job.request.memory_mb.into(),
-            is_hold_unknown: self.is_unknown(held),
-            has_outcomes_here: similar.contradict_rule() || self.has_outcomes_here(held),
-            stated: stated_kind(&held.job, held.asked.cycle.hold),
-            is_reason_read: false,
-            succeeded_since: self.succeeded_since(held),
-            utc_offset_ms: 0,
-            may_need_new_submission: false,
-            queue: None,
+            ..AdvisedJob::new(JobId { cluster, proc }, ap.into(), held.job.submit_ms)
         }
+    }
+
+    fn advised_hold(&self, held: &HeldJob<'_>) -> AdvisedHold {
+        let (code, subcode) = held.reason();
+        let history = held.job.history;
+        AdvisedHold {
+            code,
+            subcode,
+            meaning: code_meaning(code, subcode).into(),
+            reason: None,
+            stated: stated_kind(&held.job, held.asked.cycle.hold),
+            text_hash: history.text_hash[held.asked.cycle.hold],
+            since_ms: history.time_ms[held.asked.cycle.hold],
+            for_ms: self.held_for_ms(held),
+            holds: held.asked.cycle.earlier_holds + 1,
+            holds_for_this_reason: held.holds_for_this_reason(),
+            siblings_held: self.held_by_reason[&cluster_and_reason(held)] - 1,
+            succeeded_since: self.succeeded_since(held),
+            is_unknown: self.is_unknown(held),
+        }
+    }
+
+    /// Returns what was learned about the success of the job, for which a verdict has the source `ground`.
+    fn forecast(
+        &self,
+        held: &HeldJob<'_>,
+        ground: AdviceGround,
+        similar: SimilarOutcomes,
+    ) -> SuccessForecast {
+        let is_by_probability = ground != AdviceGround::Rule;
+        let known = self.evidence(held);
+        let answers = self.answers.as_ref().filter(|_| is_by_probability);
+        let evidence = known.filter(|_| is_by_probability);
+        let probability = evidence.and_then(HeldEvidence::stated_probability);
+        SuccessForecast {
+            probability,
+            later_probability: evidence.and_then(HeldEvidence::stated_later),
+            good_until_ms: answers.map(|answers| answers.good_until_ms),
+            probes: Arc::default(),
+            state: self.state(held).cloned(),
+            is_known_from_elsewhere: probability.is_some()
+                && evidence.is_some_and(HeldEvidence::is_known_from_elsewhere),
+            has_outcomes_here: similar.contradict_rule()
+                || known.is_some_and(HeldEvidence::has_outcomes_here),
+            like_cases: similar.all.filter(|_| is_by_probability).map(Box::new),
+        }
+    }
+
+    /// Returns the evidence on the hold; `None` if there is no answer model.
+    fn evidence(&self, held: &HeldJob<'_>) -> Option<&HeldEvidence> {
+        self.answers.as_ref()?.evidence(&held.asked)
     }
 
     /// Collects the outcomes of holds like one.
@@ -223,19 +224,19 @@ impl HoldJudge<'_> {
 
     /// Judges by the answer about the hold. Without one, a rule for what its reason states decides, if holds for the
     /// same reason do not contradict it.
-    fn judge(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> Judgement {
+    fn judge(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> AdviceVerdict {
         if self.is_unknown(held) {
-            return Judgement::none(MISSING_EVENTS);
+            return AdviceVerdict::none("events_are_missing", [MISSING_EVENTS.into()].into());
         }
-        if let Some(judgement) = self.judge_by_answer(held, similar) {
-            return judgement;
+        if let Some(verdict) = self.judge_by_answer(held, similar) {
+            return verdict;
         }
         let stated = stated_kind(&held.job, held.asked.cycle.hold);
         match rule_without_odds(stated) {
             Some(rule) if !(rule.can_be_outweighed() && similar.contradict_rule()) => {
-                Judgement::by_rule(&rule, held, similar.of_reason)
+                rule_verdict(&rule, held, rule_reasons(&rule, similar.of_reason))
             }
-            _ => Judgement::none(NOTHING_LEARNED),
+            _ => AdviceVerdict::none(NOTHING_WAS_LEARNED, [NOTHING_LEARNED.into()].into()),
         }
     }
 
@@ -247,17 +248,22 @@ impl HoldJudge<'_> {
     }
 
     /// Judges by the answer about the hold; `None` if there is no answer model.
-    fn judge_by_answer(&self, held: &HeldJob<'_>, similar: SimilarOutcomes) -> Option<Judgement> {
+    fn judge_by_answer(
+        &self,
+        held: &HeldJob<'_>,
+        similar: SimilarOutcomes,
+    ) -> Option<AdviceVerdict> {
         let answers = self.answers.as_ref()?;
         let evidence = answers.evidence(&held.asked)?;
         let answer = answers.answer(evidence, self.settings);
-        if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
-            let mut judgement = Judgement::by_rule(&rule, held, similar.of_reason);
-            judgement.decision.firmness = answer.firmness;
-            let observed = rule_evidence_words(&rule, evidence);
-            let of_age = answers.why_certain(&answer, evidence, self.held_for_ms(held));
-            judgement.decision.reasons.extend(observed.chain(of_age));
-            return Some(judgement);
+        if let Some(rule) = evidence.hold.rule.filter(|_| answer.is_by_rule) {
+            let mut reasons = rule_reasons(&rule, similar.of_reason);
+            reasons.extend(rule_evidence_words(&rule, evidence));
+            reasons.extend(answers.why_certain(&answer, evidence, self.held_for_ms(held)));
+            return Some(AdviceVerdict {
+                firmness: answer.firmness,
+                ..rule_verdict(&rule, held, reasons)
+            });
         }
         let notes = AnswerNotes {
             reached: answers.limit(&answer, evidence),
@@ -268,28 +274,23 @@ impl HoldJudge<'_> {
         };
         // With known costs, these decide and not what is known of the owner.
         let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();
-        let decision = decide_by_answer(self.settings, answer, evidence, notes, similar);
-        let mut judgement = Judgement::by_probability(decision, held);
-        judgement.lacks_outcomes = lacks_outcomes;
+        let verdict = decide_by_answer(self.settings, answer, evidence, notes, similar);
+        let is_probe = verdict.action == HoldAction::Probe;
+        let (command, then) = action_commands(verdict.action, &held_id(held));
         // Only the probes of a cause are released now, and only if no other job of it runs.
-        let is_released = evidence.is_probe && !evidence.awaits_outcome;
-        if answer.action == HoldAction::Probe && !is_released {
-            judgement.command = None;
-        }
-        Some(judgement)
+        let is_released = evidence.cause.is_probe && !evidence.cause.awaits_outcome;
+        Some(AdviceVerdict {
+            command: command.filter(|_| !is_probe || is_released),
+            then,
+            probe_cause: is_probe.then_some(evidence.cause.key),
+            lacks_outcomes,
+            ..verdict
+        })
     }
 
     /// Returns the state of the thing that the job is held for.
     fn state(&self, held: &HeldJob<'_>) -> Option<&Arc<ThingState>> {
-        let answers = self.answers.as_ref()?;
-        answers.state(answers.evidence(&held.asked)?)
-    }
-
-    /// Returns true if this log shows outcomes for the reason of the hold.
-    fn has_outcomes_here(&self, held: &HeldJob<'_>) -> bool {
-        let answers = self.answers.as_ref();
-        let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        evidence.is_some_and(HeldEvidence::has_outcomes_here)
+        self.answers.as_ref()?.state(self.evidence(held)?)
     }
 
     /// Counts the jobs of its cluster that started since the hold, and succeeded.
@@ -306,69 +307,16 @@ impl HoldJudge<'_> {
     }
 }
 
-/// A decision with the commands for it.
-struct Judgement {
-    decision: AdviceDecision,
-    command: Option<JobCommand>,
-    raise: Option<RaisedRequest>,
-    then: Option<JobCommand>,
-    /// True if the answer would be a release or a probe if more outcomes were known.
-    lacks_outcomes: bool,
+fn rule_verdict(rule: &HoldRule, held: &HeldJob<'_>, reasons: Vec<String>) -> AdviceVerdict {
+    let raise = raised_request(rule.remedy, &held.job);
+    AdviceVerdict::by_rule(rule, &held_id(held), raise, shared(reasons))
 }
 
-impl Judgement {
-    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, of_reason: SimilarHolds) -> Judgement {
-        let mut reasons = vec![rule.why()];
-        if rule.expects_failure() && of_reason.holds > 0 {
-            reasons.push(similar_holds_words(of_reason));
-        }
-        let job = held_id(held);
-        let release = || JobCommand::new(CommandTask::Release, &job);
-        let raise = raised_request(rule.remedy, &held.job);
-        Judgement {
-            decision: AdviceDecision {
-                action: rule.action,
-                ground: AdviceGround::Rule,
-                firmness: None,
-                evidence: None,
-                reasons,
-            },
-            command: remedy_command(rule.remedy, &job, raise),
-            raise,
-            then: rule.is_released_by_hand.then(release).flatten(),
-            lacks_outcomes: false,
-        }
-    }
-
-    fn by_probability(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
-        let job = held_id(held);
-        let release = || JobCommand::new(CommandTask::Release, &job);
-        let (command, then) = match decision.action {
-            HoldAction::Release | HoldAction::Probe => (release(), None),
-            HoldAction::Fix => (remedy_command(Remedy::Look, &job, None), release()),
-            HoldAction::Remove => (JobCommand::new(CommandTask::Remove, &job), None),
-            HoldAction::Later => (None, release()),
-            HoldAction::Leave | HoldAction::None => (None, None),
-        };
-        Judgement {
-            decision,
-            command,
-            raise: None,
-            then,
-            lacks_outcomes: false,
-        }
-    }
-
-    /// No advice, for the reason `why`.
-    fn none(why: &str) -> Judgement {
-        Judgement {
-            decision: no_advice(why),
-            command: None,
-            raise: None,
-            then: None,
-            lacks_outcomes: false,
-        }
-    }
+/// States why `rule` decides, with the outcomes of holds for the same reason.
+fn rule_reasons(rule: &HoldRule, of_reason: SimilarHolds) -> Vec<String> {
+    let is_supported = rule.expects_failure() && of_reason.holds > 0;
+    let outcomes = is_supported.then(|| similar_holds_words(of_reason));
+    [rule.why()].into_iter().chain(outcomes).collect()
 }
 
 /// Returns what `held` shares with a job that was released since it is held, and got past the fault
@@ -421,9 +369,11 @@ pub fn exit_code(advice: &[&JobAdvice]) -> u8 {
     let Some(first) = advice.first() else {
         return EXIT_DONE;
     };
-    let agreed = advice.iter().all(|advice| advice.action == first.action);
+    let agreed = advice
+        .iter()
+        .all(|advice| advice.verdict.action == first.verdict.action);
     if agreed {
-        first.action.exit_code()
+        first.verdict.action.exit_code()
     } else {
         HoldAction::None.exit_code()
     }

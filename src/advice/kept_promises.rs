@@ -2,11 +2,10 @@
 
 use super::answer_check::{AnswerCheck, AnswerOutcomes};
 use super::job_advice::JobAdvice;
-use super::job_command::{CommandTask, JobCommand};
-use super::remedy::remedy_command;
+use super::remedy::action_commands;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy, answer_words};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_words};
 
 /// Minimum number of settled answers of a kind that can contradict its promise.
 const MIN_DECIDED: usize = 20;
@@ -50,7 +49,7 @@ pub fn lower_broken_promises(
         .collect();
     for one in advice {
         let is_of = |(promise, _): &&(BrokenPromise, SharedText)| {
-            one.action == promise.action && one.firmness == Some(promise.promised)
+            one.verdict.action == promise.action && one.verdict.firmness == Some(promise.promised)
         };
         if let Some((promise, reason)) = broken.iter().find(is_of) {
             promise.lower(one, reason);
@@ -85,15 +84,15 @@ impl BrokenPromise {
 
     /// Lowers one answer.
     fn lower(&self, one: &mut JobAdvice, reason: &SharedText) {
-        one.firmness = Some(self.kept);
-        one.evidence = None;
-        one.reasons = (one.reasons.iter().chain([reason])).cloned().collect();
-        if one.action == HoldAction::Remove {
-            let job = one.held_id();
-            one.command = remedy_command(Remedy::Look, &job, None);
-            one.then = JobCommand::new(CommandTask::Release, &job);
+        let job = one.held_id();
+        let verdict = &mut one.verdict;
+        verdict.firmness = Some(self.kept);
+        verdict.evidence = None;
+        verdict.reasons = (verdict.reasons.iter().chain([reason])).cloned().collect();
+        if verdict.action == HoldAction::Remove {
+            (verdict.command, verdict.then) = action_commands(HoldAction::Fix, &job);
         }
-        one.action = self.lowered_action();
+        verdict.action = self.lowered_action();
     }
 
     /// Describes the record of the kind.
@@ -145,11 +144,10 @@ mod tests {
         }
         let check = CheckedAnswers::new(&given, &log.store()).check();
         let (action, firmness, ..) = records[0];
-        let mut advice = [JobAdvice {
-            action,
-            firmness: Some(firmness),
-            ..JobAdvice::of_test_job()
-        }];
+        let mut advice = [JobAdvice::of_test_job().with(|one| {
+            one.verdict.action = action;
+            one.verdict.firmness = Some(firmness);
+        })];
         let caveats = lower_broken_promises(&mut advice, &check, &default_settings());
         let [advice] = advice;
         (advice, caveats)
@@ -157,7 +155,7 @@ mod tests {
 
     fn answer(records: &[Record]) -> (HoldAction, Option<AnswerFirmness>) {
         let (advice, _) = lowered(records);
-        (advice.action, advice.firmness)
+        (advice.verdict.action, advice.verdict.firmness)
     }
 
     #[test]
@@ -203,21 +201,28 @@ mod tests {
     fn lowered_removal_is_a_repair() {
         let (advice, caveats) = lowered(&[(HoldAction::Remove, Firm, 7, 23)]);
         assert_eq!(
-            (advice.action, advice.firmness),
+            (advice.verdict.action, advice.verdict.firmness),
             (HoldAction::Fix, Some(Probable))
         );
-        let command = advice.command.expect("to look").to_string();
+        let command = advice.verdict.command.expect("to look").to_string();
         assert_eq!(command, "condor_q -hold 12.0");
         assert!(
             advice
+                .verdict
                 .then
                 .expect("to release")
                 .to_string()
                 .starts_with("condor_release")
         );
-        assert!(advice.evidence.is_none(), "it is about firm answers");
+        assert!(
+            advice.verdict.evidence.is_none(),
+            "it is about firm answers"
+        );
         let said = "REMOVE was right in only 23 of 30 cases since the model was learned";
-        assert_eq!(advice.reasons.last().map(SharedText::as_str), Some(said));
+        assert_eq!(
+            advice.verdict.reasons.last().map(SharedText::as_str),
+            Some(said)
+        );
         assert_eq!(
             caveats,
             [format!(

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::held_things::HeldThing;
-use super::job_advice::JobAdvice;
+use super::job_advice::{AdvisedJob, JobAdvice};
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output};
 
@@ -45,7 +45,7 @@ impl LastPage {
     /// Creates the record of a page with `things`, which `call` printed at `now_ms`. Its answers are for `asked_ms`.
     pub fn new(things: &[HeldThing<'_>], call: &str, asked_ms: i64, now_ms: i64) -> LastPage {
         let members = things.iter().flat_map(|thing| &thing.members);
-        let good_until_ms = members.filter_map(|one| one.good_until_ms).min();
+        let good_until_ms = members.filter_map(|one| one.forecast.good_until_ms).min();
         LastPage {
             version: VERSION,
             call: call_digest(call),
@@ -136,15 +136,14 @@ fn call_digest(call: &str) -> String {
 }
 
 fn hold_hash(advice: &JobAdvice) -> u64 {
-    let JobAdvice {
+    let AdvisedJob {
+        id,
         ap,
-        cluster,
-        proc,
         submitted_ms,
-        held_since_ms,
         ..
-    } = advice;
-    let text = format!("{ap}\0{cluster}.{proc}\0{submitted_ms}\0{held_since_ms}");
+    } = &advice.job;
+    let since_ms = advice.hold.since_ms;
+    let text = format!("{ap}\0{id}\0{submitted_ms}\0{since_ms}");
     twox_hash::XxHash3_64::oneshot(text.as_bytes())
 }
 
@@ -156,12 +155,10 @@ mod tests {
     use super::*;
 
     fn held(cluster: i32) -> JobAdvice {
-        JobAdvice {
-            cluster,
-            job: JobId { cluster, proc: 0 },
-            good_until_ms: Some(5_000),
-            ..JobAdvice::of_test_job()
-        }
+        JobAdvice::of_test_job().with(|one| {
+            one.job.id = JobId { cluster, proc: 0 };
+            one.forecast.good_until_ms = Some(5_000);
+        })
     }
 
     /// Keeps a page about `advice` that `advise` printed at 10,000 ms, for the prediction time 2,000 ms.
@@ -188,10 +185,7 @@ mod tests {
         let shown = LastPage::thing(dir.path(), 1, "advise", 12_000).expect("known");
         assert_eq!(shown.jobs(), 2);
         assert!(shown.has(&held(1)) && !shown.has(&held(3)));
-        let held_again = JobAdvice {
-            held_since_ms: 1_795_227_967_000,
-            ..held(1)
-        };
+        let held_again = held(1).with(|one| one.hold.since_ms = 1_795_227_967_000);
         assert!(!shown.has(&held_again));
     }
 

@@ -180,21 +180,21 @@ impl LogWords {
     /// Sets the hold reason, the owner, the DAG node and the site in each piece of advice, if they are known.
     pub fn add_to(&self, advice: &mut [JobAdvice]) {
         for one in advice {
-            let Some(ap) = self.known_access_point(&one.ap) else {
+            let Some(ap) = self.known_access_point(&one.job.ap) else {
                 continue;
             };
-            let job = (ap, one.cluster, one.proc);
-            one.dag_node = self.nodes.get(&job).cloned();
+            let job = (ap, one.job.id.cluster, one.job.id.proc);
+            one.job.dag_node = self.nodes.get(&job).cloned();
             let machine = self.machines.get(&job);
-            one.site = machine.and_then(|machine| self.sites.get(machine).cloned());
+            one.job.site = machine.and_then(|machine| self.sites.get(machine).cloned());
             let held = self.held.get(&job);
-            let held = held.filter(|held| held.text_hash == one.hold_text_hash);
-            one.reason = held.map(|held| one_line(&held.reason).as_str().into());
+            let held = held.filter(|held| held.text_hash == one.hold.text_hash);
+            one.hold.reason = held.map(|held| one_line(&held.reason).as_str().into());
             if let Some(held) = held.filter(|held| held.is_of_lost_run) {
-                let codes = (one.hold_code, one.hold_subcode);
-                one.stated = read_reason(&held.reason, Some(codes)).kind;
+                let codes = (one.hold.code, one.hold.subcode);
+                one.hold.stated = read_reason(&held.reason, Some(codes)).kind;
             }
-            let owner = self.owners.get(&(ap, one.cluster));
+            let owner = self.owners.get(&(ap, one.job.id.cluster));
             one.set_owner(owner.map(|&owner| self.owner_names[owner as usize].as_str().into()));
         }
     }

@@ -7,13 +7,16 @@ use htcondor_holdreasons::{ReasonKind, read_reason};
 use serde_json::Value;
 
 use super::held_ids::HeldId;
-use super::job_advice::{AdviceGround, JobAdvice};
-use super::job_command::{CommandTask, JobCommand, JobId};
+use super::job_advice::{
+    AdviceGround, AdviceVerdict, AdvisedHold, AdvisedJob, JobAdvice, NOTHING_WAS_LEARNED,
+    SuccessForecast,
+};
+use super::job_command::JobId;
 use super::queue_facts::{JobFiles, QueueFacts, SENT_IMAGE, absolute_path};
 use super::remedy::{raised_memory, remedy_command};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
-use poolcast_holds::decision::{HoldAction, Remedy, code_meaning, rule_without_odds};
+use poolcast_holds::decision::{Remedy, code_meaning, rule_without_odds};
 use poolcast_holds::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
@@ -111,7 +114,7 @@ impl QueuedJob {
         let since_s = advice.held_since_s();
         let is_same_time = self.since_s == 0 || (self.since_s - since_s).abs() <= CLOCK_SLACK_S;
         is_same_time
-            && (self.hold_code, self.hold_subcode) == (advice.hold_code, advice.hold_subcode)
+            && (self.hold_code, self.hold_subcode) == (advice.hold.code, advice.hold.subcode)
     }
 
     /// Adds the facts that the log lacks to `advice`, which is about the present hold.
@@ -121,34 +124,35 @@ impl QueuedJob {
         }
         // A queue that was asked for few attributes says less than the log.
         if self.dag_node.is_some() {
-            advice.dag_node.clone_from(&self.dag_node);
+            advice.job.dag_node.clone_from(&self.dag_node);
         }
         if self.reason.is_some() {
-            advice.reason.clone_from(&self.reason);
-            advice.stated = self.stated;
+            advice.hold.reason.clone_from(&self.reason);
+            advice.hold.stated = self.stated;
         }
-        let remedy = rule_without_odds(advice.stated).map(|rule| rule.remedy);
+        let remedy = rule_without_odds(advice.hold.stated).map(|rule| rule.remedy);
         let request = self.facts.request_memory.as_ref();
         let requested_mb = request.and_then(|request| request.parse().ok());
         let is_expression = request.is_some() && requested_mb.is_none();
-        if remedy == Some(Remedy::RaiseMemory) && advice.ground == AdviceGround::Rule {
+        if remedy == Some(Remedy::RaiseMemory) && advice.verdict.ground == AdviceGround::Rule {
             // The job's current request counts here, not the one at its submission.
-            let used_mb = self.facts.used_memory_mb().max(advice.used_memory_mb);
+            let used_mb = self.facts.used_memory_mb().max(advice.job.used_memory_mb);
             let by_queue =
                 requested_mb.and_then(|requested_mb| raised_memory(requested_mb, used_mb));
-            let by_log = advice.raise.filter(|_| !is_expression);
+            let by_log = advice.verdict.raise.filter(|_| !is_expression);
             // The log knows no usage after its end, but the queue does.
             let by_usage = by_log.and_then(|_| raised_memory(used_mb, used_mb));
             let raised = [by_queue, by_log, by_usage].into_iter().flatten();
-            advice.raise = raised.max_by_key(|raised| raised.number);
-            advice.command = remedy_command(Remedy::RaiseMemory, &advice.held_id(), advice.raise);
+            advice.verdict.raise = raised.max_by_key(|raised| raised.number);
+            advice.verdict.command =
+                remedy_command(Remedy::RaiseMemory, &advice.held_id(), advice.verdict.raise);
             if is_expression {
                 let check = "RequestMemory is an expression: check its value before you change it";
-                let reasons = advice.reasons.iter().cloned().chain([check.into()]);
-                advice.reasons = reasons.collect();
+                let reasons = advice.verdict.reasons.iter().cloned().chain([check.into()]);
+                advice.verdict.reasons = reasons.collect();
             }
         }
-        advice.queue = Some(Arc::clone(&self.facts));
+        advice.job.queue = Some(Arc::clone(&self.facts));
     }
 
     /// Advises on a hold that is not in the log: by rule if its code or its reason has a rule. `ap` is the access
@@ -159,64 +163,34 @@ impl QueuedJob {
         asked_ms: i64,
         texts: &mut CodeTexts,
     ) -> JobAdvice {
-        let held = self.held_id();
-        let rule = rule_without_odds(self.stated);
         let (meaning, reasons) = texts.of_hold((self.hold_code, self.hold_subcode), self.stated);
-        let mut advice = JobAdvice {
-            ap: self.ap.as_ref().unwrap_or(ap).clone(),
-            schedd: None,
+        let ap = self.ap.as_ref().unwrap_or(ap);
+        let id = JobId {
             cluster: self.cluster,
             proc: self.proc,
-            owner: self.owner.clone(),
-            dag_node: self.dag_node.clone(),
-            site: None,
-            action: rule.map_or(HoldAction::None, |rule| rule.action),
-            ground: rule.map_or(AdviceGround::Nothing, |_| AdviceGround::Rule),
-            firmness: None,
-            evidence: None,
-            reasons,
-            command: rule.and_then(|rule| remedy_command(rule.remedy, &held, None)),
-            raise: None,
-            then: rule
-                .filter(|rule| rule.is_released_by_hand)
-                .and_then(|_| JobCommand::new(CommandTask::Release, &held)),
-            hold_code: self.hold_code,
-            hold_subcode: self.hold_subcode,
-            meaning,
-            reason: None,
-            hold_text_hash: 0,
-            submitted_ms: 1000 * self.submitted_s,
-            held_since_ms: 1000 * self.since_s,
-            held_for_ms: asked_ms - 1000 * self.since_s,
-            holds: self.holds,
-            holds_for_this_reason: 1,
-            siblings_held: 0,
-            probability: None,
-            later_probability: None,
-            good_until_ms: None,
-            probe_cause: None,
-            settled_by: Arc::default(),
-            probes: Arc::default(),
-            state: None,
-            lacks_outcomes: false,
-            is_known_from_elsewhere: false,
-            look: None,
-            memory_plan: None,
-            like_cases: None,
-            used_memory_mb: 0,
-            requested_memory_mb: 0,
-            is_hold_unknown: false,
-            has_outcomes_here: false,
-            stated: self.stated,
-            is_reason_read: false,
-            succeeded_since: 0,
-            utc_offset_ms: 0,
-            may_need_new_submission: false,
-            queue: None,
-            job: JobId {
-                cluster: self.cluster,
-                proc: self.proc,
+        };
+        let mut advice = JobAdvice {
+            job: AdvisedJob {
+                owner: self.owner.clone(),
+                dag_node: self.dag_node.clone(),
+                ..AdvisedJob::new(id, ap.clone(), 1000 * self.submitted_s)
             },
+            hold: AdvisedHold {
+                code: self.hold_code,
+                subcode: self.hold_subcode,
+                meaning,
+                stated: self.stated,
+                since_ms: 1000 * self.since_s,
+                for_ms: asked_ms - 1000 * self.since_s,
+                holds: self.holds,
+                holds_for_this_reason: 1,
+                ..AdvisedHold::default()
+            },
+            verdict: match rule_without_odds(self.stated) {
+                Some(rule) => AdviceVerdict::by_rule(&rule, &self.held_id(), None, reasons),
+                None => AdviceVerdict::none(NOTHING_WAS_LEARNED, reasons),
+            },
+            forecast: SuccessForecast::default(),
         };
         self.add_to(&mut advice);
         advice

@@ -4,7 +4,22 @@
 use super::held_ids::HeldId;
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use poolcast_events::StoredJob;
-use poolcast_holds::decision::Remedy;
+use poolcast_holds::decision::{HoldAction, Remedy};
+
+/// Returns the commands for `action` on `job`: the one to type now, and the one to type later.
+pub(super) fn action_commands(
+    action: HoldAction,
+    job: &HeldId,
+) -> (Option<JobCommand>, Option<JobCommand>) {
+    let release = || JobCommand::new(CommandTask::Release, job);
+    match action {
+        HoldAction::Release | HoldAction::Probe => (release(), None),
+        HoldAction::Fix => (remedy_command(Remedy::Look, job, None), release()),
+        HoldAction::Remove => (JobCommand::new(CommandTask::Remove, job), None),
+        HoldAction::Later => (None, release()),
+        HoldAction::Leave | HoldAction::None => (None, None),
+    }
+}
 
 /// Peak resource usage of a job over all its runs; 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -61,8 +61,8 @@ pub fn thing_commands(members: &[&JobAdvice]) -> Vec<ThingCommand> {
         for (moment, step) in steps_of(advice) {
             let key = CommandKey {
                 moment,
-                rank: answer_rank(advice.action, None),
-                ap: advice.ap.clone(),
+                rank: answer_rank(advice.verdict.action, None),
+                ap: advice.job.ap.clone(),
                 step,
             };
             by_key.entry(key).or_default().push(advice);
@@ -75,16 +75,16 @@ pub fn thing_commands(members: &[&JobAdvice]) -> Vec<ThingCommand> {
 
 /// Returns what is typed for the job of `advice`.
 fn steps_of(advice: &JobAdvice) -> Vec<(CommandMoment, CommandStep)> {
-    let is_released = advice.then.is_some();
+    let is_released = advice.verdict.then.is_some();
     let release = |moment| (moment, CommandStep::Release);
-    match advice.action {
-        HoldAction::Release | HoldAction::Probe if advice.command.is_some() => {
+    match advice.verdict.action {
+        HoldAction::Release | HoldAction::Probe if advice.verdict.command.is_some() => {
             vec![release(CommandMoment::Now)]
         }
-        HoldAction::Remove if advice.command.is_some() => {
+        HoldAction::Remove if advice.verdict.command.is_some() => {
             vec![(CommandMoment::Now, CommandStep::Remove)]
         }
-        HoldAction::Fix => match advice.raise {
+        HoldAction::Fix => match advice.verdict.raise {
             Some(raise) => [(CommandMoment::Now, raise_step(raise))]
                 .into_iter()
                 .chain(is_released.then(|| release(CommandMoment::Now)))
@@ -109,7 +109,7 @@ fn raise_step(raise: RaisedRequest) -> CommandStep {
 fn command_of(key: &CommandKey, jobs: &[&JobAdvice]) -> Option<ThingCommand> {
     let mut named: Vec<HeldId> = jobs.iter().map(|one| one.held_id()).collect();
     named.sort_by_key(|job| (job.cluster, job.proc));
-    let raises = jobs.iter().filter_map(|one| one.raise);
+    let raises = jobs.iter().filter_map(|one| one.verdict.raise);
     let highest = raises.max_by_key(|raise| raise.number);
     let command = match key.step {
         CommandStep::Raise { .. } => {
@@ -120,7 +120,7 @@ fn command_of(key: &CommandKey, jobs: &[&JobAdvice]) -> Option<ThingCommand> {
     };
     Some(ThingCommand {
         moment: key.moment,
-        action: jobs.first()?.action,
+        action: jobs.first()?.verdict.action,
         jobs: jobs.len(),
         command: command?,
     })
@@ -203,7 +203,7 @@ mod tests {
             let whole: Vec<QueuedTestJob> = queue.iter().map(|(job, _)| *job).collect();
             let advice = advice_on(&queue);
             let shown: Vec<&JobAdvice> =
-                advice.iter().filter(|one| jobs[&(one.cluster, one.proc)].3).collect();
+                advice.iter().filter(|one| jobs[&(one.job.id.cluster, one.job.id.proc)].3).collect();
             let mut released: BTreeMap<JobId, usize> = BTreeMap::new();
             for command in thing_commands(&shown) {
                 let text = command.command.to_string();
@@ -211,13 +211,13 @@ mod tests {
                 prop_assert_eq!(named.len(), command.jobs);
                 for (cluster, proc) in named {
                     let job = JobId { cluster, proc };
-                    prop_assert!(shown.iter().any(|one| one.job == job), "{}", text);
+                    prop_assert!(shown.iter().any(|one| one.job.id == job), "{}", text);
                     *released.entry(job).or_default() += usize::from(text.starts_with("condor_release"));
                 }
             }
             for one in &shown {
-                let expected = usize::from(one.then.is_some() && one.action == HoldAction::Fix);
-                prop_assert_eq!(released.get(&one.job).copied().unwrap_or(0), expected);
+                let expected = usize::from(one.verdict.then.is_some() && one.verdict.action == HoldAction::Fix);
+                prop_assert_eq!(released.get(&one.job.id).copied().unwrap_or(0), expected);
             }
         }
     }

@@ -28,15 +28,15 @@ struct SettledJobs {
 
 impl SettledJobs {
     fn of(advice: &JobAdvice) -> Option<SettledJobs> {
-        if advice.action != HoldAction::Probe {
+        if advice.verdict.action != HoldAction::Probe {
             return None;
         }
-        let failed = FailedThing::new(advice, &advice.reason_facts(), advice.action);
+        let failed = FailedThing::new(advice, &advice.reason_facts(), advice.verdict.action);
         let is_of_owner = failed.is_of_each_owner();
-        let owner = advice.owner.clone().filter(|_| is_of_owner);
+        let owner = advice.job.owner.clone().filter(|_| is_of_owner);
         Some(SettledJobs {
-            ap: advice.ap.clone(),
-            cluster: (is_of_owner && owner.is_none()).then_some(advice.cluster),
+            ap: advice.job.ap.clone(),
+            cluster: (is_of_owner && owner.is_none()).then_some(advice.job.id.cluster),
             failed,
             owner,
         })
@@ -64,12 +64,13 @@ pub fn name_probes_of_things(all: &mut [JobAdvice]) {
         let settled_by: Arc<[JobId]> = tries.iter().copied().collect();
         for at in members {
             let advice = &mut all[at];
-            advice.command = advice
+            advice.verdict.command = advice
+                .verdict
                 .command
                 .take()
-                .filter(|_| tries.contains(&advice.job));
-            advice.settled_by = Arc::clone(&settled_by);
-            advice.probe_cause = Some(jobs.key());
+                .filter(|_| tries.contains(&advice.job.id));
+            advice.verdict.settled_by = Arc::clone(&settled_by);
+            advice.verdict.probe_cause = Some(jobs.key());
         }
     }
 }
@@ -78,24 +79,27 @@ pub fn name_probes_of_things(all: &mut [JobAdvice]) {
 fn tries_among(all: &[JobAdvice], members: &[usize]) -> Vec<JobId> {
     let jobs = || members.iter().map(|&at| &all[at]);
     let is_awaited = jobs()
-        .flat_map(|one| one.probes.iter())
+        .flat_map(|one| one.forecast.probes.iter())
         .any(|probe| probe.state == ProbeState::Open);
     if is_awaited {
         return Vec::new();
     }
-    let mut candidates: Vec<&JobAdvice> = jobs().filter(|one| one.command.is_some()).collect();
-    let odds = |one: &JobAdvice| one.probability.unwrap_or(-1.0);
-    candidates.sort_by(|a, b| odds(b).total_cmp(&odds(a)).then(a.job.cmp(&b.job)));
+    let mut candidates: Vec<&JobAdvice> =
+        jobs().filter(|one| one.verdict.command.is_some()).collect();
+    let odds = |one: &JobAdvice| one.forecast.probability.unwrap_or(-1.0);
+    candidates.sort_by(|a, b| odds(b).total_cmp(&odds(a)).then(a.job.id.cmp(&b.job.id)));
     let Some(first) = candidates.first() else {
         return Vec::new();
     };
-    let is_other =
-        |one: &&&JobAdvice| (one.probe_cause, one.cluster) != (first.probe_cause, first.cluster);
+    let is_other = |one: &&&JobAdvice| {
+        (one.verdict.probe_cause, one.job.id.cluster)
+            != (first.verdict.probe_cause, first.job.id.cluster)
+    };
     let second = candidates.iter().find(is_other).or(candidates.get(1));
-    let mut tries = vec![first.job];
+    let mut tries = vec![first.job.id];
     tries.extend(
         second
-            .map(|one| one.job)
+            .map(|one| one.job.id)
             .filter(|_| probe_count(members.len()) > 1),
     );
     tries.sort_unstable();
@@ -108,17 +112,15 @@ mod tests {
 
     /// Returns the advice on a job of `cluster` and `owner` that timed out at `url`, to be tried.
     fn to_try(cluster: i32, owner: &str, reason: &str, probability: f64) -> JobAdvice {
-        let mut advice = JobAdvice {
-            action: HoldAction::Probe,
-            cluster,
-            job: JobId { cluster, proc: 0 },
-            hold_code: 13,
-            hold_subcode: 256,
-            reason: Some(reason.into()),
-            probability: Some(probability),
-            probe_cause: Some((0, cluster as u64)),
-            ..JobAdvice::of_test_job()
-        };
+        let mut advice = JobAdvice::of_test_job().with(|one| {
+            one.verdict.action = HoldAction::Probe;
+            one.job.id = JobId { cluster, proc: 0 };
+            one.hold.code = 13;
+            one.hold.subcode = 256;
+            one.hold.reason = Some(reason.into());
+            one.forecast.probability = Some(probability);
+            one.verdict.probe_cause = Some((0, cluster as u64));
+        });
         advice.set_owner(Some(owner.into()));
         advice
     }
@@ -130,8 +132,8 @@ mod tests {
     }
 
     fn with_commands(all: &[JobAdvice]) -> Vec<i32> {
-        let named = all.iter().filter(|one| one.command.is_some());
-        named.map(|one| one.cluster).collect()
+        let named = all.iter().filter(|one| one.verdict.command.is_some());
+        named.map(|one| one.job.id.cluster).collect()
     }
 
     #[test]
@@ -142,7 +144,10 @@ mod tests {
             .collect();
         name_probes_of_things(&mut all);
         assert_eq!(with_commands(&all), [5], "the best odds");
-        assert!(all.iter().all(|one| one.settled_by[..] == [all[4].job]));
+        assert!(
+            all.iter()
+                .all(|one| one.verdict.settled_by[..] == [all[4].job.id])
+        );
         let cause = all[0].probe_key();
         assert!(all.iter().all(|one| one.probe_key() == cause));
 
@@ -157,10 +162,11 @@ mod tests {
     fn owners_with_mistakes_of_their_own_have_probes_of_their_own() {
         let policy = "The job attribute OnExitHold expression '(ExitCode != 0)' evaluated to TRUE";
         let mut all: Vec<JobAdvice> = [(1, "ada"), (2, "ada"), (3, "bob")]
-            .map(|(cluster, owner)| JobAdvice {
-                hold_code: 3,
-                hold_subcode: 2,
-                ..to_try(cluster, owner, policy, 0.5)
+            .map(|(cluster, owner)| {
+                to_try(cluster, owner, policy, 0.5).with(|one| {
+                    one.hold.code = 3;
+                    one.hold.subcode = 2;
+                })
             })
             .into();
         name_probes_of_things(&mut all);
@@ -171,14 +177,14 @@ mod tests {
     fn no_job_is_named_while_an_outcome_is_awaited() {
         let reason = timed_out("osdf:///igwn/ada/a.dat");
         let mut all: Vec<JobAdvice> = (1..4).map(|n| to_try(n, "ada", &reason, 0.5)).collect();
-        all[2].probes = [super::super::probe_result::ProbeResult {
-            job: all[2].job,
+        all[2].forecast.probes = [super::super::probe_result::ProbeResult {
+            job: all[2].job.id,
             released_ms: 0,
             state: ProbeState::Open,
         }]
         .into();
         name_probes_of_things(&mut all);
         assert_eq!(with_commands(&all), [0; 0]);
-        assert!(all.iter().all(|one| one.settled_by.is_empty()));
+        assert!(all.iter().all(|one| one.verdict.settled_by.is_empty()));
     }
 }

@@ -9,12 +9,12 @@ use poolcast_holds::answers::{MAX_SUCCESSES, ThingKind, ThingState};
 
 /// Returns the name of the thing of kind `kind` that the job is held for, from the hold reason.
 pub(super) fn thing_name(advice: &JobAdvice, kind: ThingKind) -> String {
-    let reason = advice.reason.as_ref().map(ToString::to_string);
+    let reason = advice.hold.reason.as_ref().map(ToString::to_string);
     let named = reason.as_deref().and_then(named_file);
     let name = match kind {
         ThingKind::Origin => named.map(|named| server_of(named.file).to_owned()),
         ThingKind::File => named.map(|named| without_secrets(named.file)),
-        ThingKind::Reason => return format!("this reason in cluster {}", advice.cluster),
+        ThingKind::Reason => return format!("this reason in cluster {}", advice.job.id.cluster),
     };
     let unknown = match kind {
         ThingKind::File => "this file",

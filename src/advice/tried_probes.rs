@@ -51,8 +51,8 @@ pub fn add_probe_results(advice: &mut [JobAdvice], given: &[GivenAnswer], store:
             SharedResults { found, words }
         });
         if !found.is_empty() {
-            one.probes = Arc::clone(found);
-            one.reasons = words.iter().chain(&*one.reasons).cloned().collect();
+            one.forecast.probes = Arc::clone(found);
+            one.verdict.reasons = words.iter().chain(&*one.verdict.reasons).cloned().collect();
         }
     }
 }
@@ -65,11 +65,11 @@ struct SharedResults {
 
 fn hold_of(advice: &JobAdvice) -> HoldKey {
     (
-        advice.ap.as_str().to_owned(),
-        advice.cluster,
-        advice.proc,
-        advice.submitted_ms,
-        advice.held_since_ms,
+        advice.job.ap.as_str().to_owned(),
+        advice.job.id.cluster,
+        advice.job.id.proc,
+        advice.job.submitted_ms,
+        advice.hold.since_ms,
     )
 }
 
@@ -162,13 +162,12 @@ mod tests {
             }],
             ..GivenAnswer::of_test_job(other, 90, HoldAction::Probe)
         };
-        let mut advice = [JobAdvice {
-            cluster: other,
-            proc: 0,
-            submitted_ms: given.submitted_ms,
-            held_since_ms: given.held_ms,
-            ..JobAdvice::of_test_job()
-        }];
+        let mut advice = [JobAdvice::of_test_job().with(|one| {
+            one.job.id.cluster = other;
+            one.job.id.proc = 0;
+            one.job.submitted_ms = given.submitted_ms;
+            one.hold.since_ms = given.held_ms;
+        })];
         add_probe_results(&mut advice, &[given], &log.store());
         let [advice] = advice;
         advice
@@ -178,9 +177,11 @@ mod tests {
     fn result_of_a_probe_is_a_reason() {
         let said = |then: &[(i64, u16)]| {
             let advice = advised(then, 120);
-            let reasons: Vec<&str> = advice.reasons.iter().map(SharedText::as_str).collect();
+            let reasons = advice.verdict.reasons.iter();
+            let reasons: Vec<&str> = reasons.map(SharedText::as_str).collect();
             assert_eq!(reasons.last(), Some(&"so"), "the other reasons stay");
-            let states: Vec<ProbeState> = advice.probes.iter().map(|probe| probe.state).collect();
+            let probes = advice.forecast.probes.iter();
+            let states: Vec<ProbeState> = probes.map(|probe| probe.state).collect();
             (states, reasons[0].to_owned())
         };
         let started = [(200, RELEASED), (201, EXECUTE)];
@@ -212,7 +213,7 @@ mod tests {
             (300, RELEASED),
             (309, TERMINATED),
         ];
-        let state = |asked_s| advised(&again, asked_s).probes[0].state;
+        let state = |asked_s| advised(&again, asked_s).forecast.probes[0].state;
         assert_eq!(state(120), ProbeState::HeldAgain);
         assert_eq!(state(250), ProbeState::Succeeded);
     }
@@ -229,14 +230,13 @@ mod tests {
             }],
             ..GivenAnswer::of_test_job(other, 120, HoldAction::Probe)
         };
-        let mut advice = [JobAdvice {
-            cluster: other,
-            proc: 0,
-            held_since_ms: 150_000,
-            submitted_ms: given.submitted_ms,
-            ..JobAdvice::of_test_job()
-        }];
+        let mut advice = [JobAdvice::of_test_job().with(|one| {
+            one.job.id.cluster = other;
+            one.job.id.proc = 0;
+            one.hold.since_ms = 150_000;
+            one.job.submitted_ms = given.submitted_ms;
+        })];
         add_probe_results(&mut advice, &[given], &log.store());
-        assert_eq!(advice[0].probes.len(), 0);
+        assert_eq!(advice[0].forecast.probes.len(), 0);
     }
 }

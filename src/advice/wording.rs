@@ -15,50 +15,54 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
         format!(
             "{}: {}",
-            advice.job,
-            answer_words(advice.action, advice.firmness)
+            advice.job.id,
+            answer_words(advice.verdict.action, advice.verdict.firmness)
         ),
         format!("  why: {}", escape::value(&all_reasons(advice))),
+        format!("  because: {}", advice.verdict.because),
         format!(
             "  hold code {}/{}: {}",
-            advice.hold_code, advice.hold_subcode, advice.meaning
+            advice.hold.code, advice.hold.subcode, advice.hold.meaning
         ),
         format!(
             "  held since {}, {} {}",
-            output::utc_time(advice.held_since_ms),
-            output::time_span(advice.held_for_ms),
+            output::utc_time(advice.hold.since_ms),
+            output::time_span(advice.hold.for_ms),
             query_words(at_ms)
         ),
         format!("  {}", hold_counts(advice)),
     ];
     lines.extend(probability_lines(advice));
-    if let Some(reason) = &advice.reason {
+    if let Some(reason) = &advice.hold.reason {
         lines.push(format!(
             "  hold reason: {}",
             escape::value(&without_secrets(&reason.to_string()))
         ));
     }
-    if let Some(owner) = &advice.owner {
+    if let Some(owner) = &advice.job.owner {
         lines.push(format!("  owner: {}", escape::value(owner)));
     }
-    let queue = advice.queue.as_deref();
+    let queue = advice.job.queue.as_deref();
     lines.extend(submission_line(advice));
     lines.extend(queue.and_then(queue_line));
-    if let Some(command) = &advice.command {
+    if let Some(command) = &advice.verdict.command {
         lines.push(format!("  run: {command}"));
-    } else if !advice.settled_by.is_empty() {
-        lines.push(format!("  {}", settling_words(&advice.settled_by)));
+    } else if !advice.verdict.settled_by.is_empty() {
+        lines.push(format!("  {}", settling_words(&advice.verdict.settled_by)));
     }
-    if let Some(command) = &advice.then {
-        lines.push(format!("  {}: {command}", when_to_release(advice.action)));
+    if let Some(command) = &advice.verdict.then {
+        lines.push(format!(
+            "  {}: {command}",
+            when_to_release(advice.verdict.action)
+        ));
     }
     if let Some(removal) = &advice.removal() {
         lines.push(format!(
             "  {}: {removal}",
-            removal_words(advice.then.is_some())
+            removal_words(advice.verdict.then.is_some())
         ));
     }
-    if let Some(plan) = &advice.memory_plan {
+    if let Some(plan) = &advice.verdict.memory_plan {
         let requests = plan.submit_lines().join(", ");
         lines.push(format!("  next submission: {requests}"));
         lines.push(format!("    {}", plan.outcome_words()));
@@ -69,8 +73,8 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
 
 /// Joins the reasons, and the state of the thing that failed.
 fn all_reasons(advice: &JobAdvice) -> String {
-    let mut reasons = advice.reasons.join("; ");
-    if let Some(state) = &advice.state {
+    let mut reasons = advice.verdict.reasons.join("; ");
+    if let Some(state) = &advice.forecast.state {
         let name = thing_name(advice, state.kind);
         let words = state_words(state, &output::utc_time(state.last_failure_ms));
         reasons.push_str(&format!("; {name}: {words}"));
@@ -103,7 +107,7 @@ fn hold_counts(advice: &JobAdvice) -> String {
             format!("{n} times")
         }
     };
-    let siblings = match advice.siblings_held {
+    let siblings = match advice.hold.siblings_held {
         0 => "no other job of its cluster is".to_owned(),
         n => format!(
             "{} of its cluster {}",
@@ -113,22 +117,22 @@ fn hold_counts(advice: &JobAdvice) -> String {
     };
     format!(
         "held {} so far, {} for this reason; {siblings} held for it now",
-        times(advice.holds as usize),
-        times(advice.holds_for_this_reason)
+        times(advice.hold.holds as usize),
+        times(advice.hold.holds_for_this_reason)
     )
 }
 
 /// Names the node, the program and the submit file of a job, and the site of its run; `None` if none is known.
 fn submission_line(advice: &JobAdvice) -> Option<String> {
-    let facts = advice.queue.as_deref();
+    let facts = advice.job.queue.as_deref();
     let names = [
-        ("node", advice.dag_node.as_ref()),
+        ("node", advice.job.dag_node.as_ref()),
         ("program", facts.and_then(|facts| facts.program.as_ref())),
         (
             "submit file",
             facts.and_then(|facts| facts.submit_file.as_ref()),
         ),
-        ("site", advice.site.as_ref().map(|site| &site.name)),
+        ("site", advice.job.site.as_ref().map(|site| &site.name)),
     ];
     let known = names.iter().filter_map(|(what, name)| {
         let name = name.as_ref()?;
@@ -160,17 +164,16 @@ fn queue_line(facts: &QueueFacts) -> Option<String> {
 }
 
 fn probability_lines(advice: &JobAdvice) -> Vec<String> {
-    let Some(probability) = advice
-        .probability
-        .filter(|_| !matches!(advice.ground, AdviceGround::Rule | AdviceGround::Look))
-    else {
+    let ground = advice.verdict.ground;
+    let is_by_odds = !matches!(ground, AdviceGround::Rule | AdviceGround::Look);
+    let Some(probability) = advice.forecast.probability.filter(|_| is_by_odds) else {
         return Vec::new();
     };
     let mut lines = vec![format!(
         "  probability of success if released unchanged: {}",
         percent_words(probability)
     )];
-    if let Some(evidence) = &advice.evidence {
+    if let Some(evidence) = &advice.verdict.evidence {
         lines.push(format!(
             "  similar earlier answers: {} of {} were right ({:.0} %, at least {:.0} %)",
             output::with_commas(evidence.right as u64),
@@ -198,6 +201,7 @@ mod tests {
         insta::assert_snapshot!(advice_text(&advice(), None), @r#"
         12.0: PROBABLY RELEASE AS IT IS
           why: so
+          because: odds_reach_the_limit
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
@@ -222,11 +226,10 @@ mod tests {
             reads_since: 0,
         };
         let why = |reason: Option<&str>| {
-            let held = JobAdvice {
-                state: Some(Arc::new(state)),
-                reason: reason.map(Into::into),
-                ..advice()
-            };
+            let held = advice().with(|one| {
+                one.forecast.state = Some(Arc::new(state));
+                one.hold.reason = reason.map(Into::into);
+            });
             let text = advice_text(&held, None);
             text.lines().nth(1).expect("a line").to_owned()
         };
@@ -242,10 +245,7 @@ mod tests {
 
     #[test]
     fn rules_give_no_probability() {
-        let ruled = JobAdvice {
-            ground: AdviceGround::Rule,
-            ..advice()
-        };
+        let ruled = advice().with(|one| one.verdict.ground = AdviceGround::Rule);
         assert!(!advice_text(&ruled, None).contains('%'));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 /// A text that several owners share. Each of them stores a single pointer, as there may be very many.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedText(Arc<Box<str>>);
 
 impl SharedText {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use poolcast_advice::HeldGrouping;
 use poolcast_base::moment::parse_time_ms;
 use poolcast_holds::decision::HoldAction;
 use poolcast_site::notices::NoticeTarget;
@@ -72,7 +73,7 @@ pub struct AdviseArgs {
         default_value = "thing",
         hide_possible_values = false
     )]
-    pub by: PageGrouping,
+    pub by: HeldGrouping,
     /// Only the jobs of this number on the page that the same call printed last, with causes, ids and
     /// commands. Jobs that the page did not show are left out, and an expired page is refused
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "check", "dag", "idle", "watch"])]
@@ -204,21 +205,6 @@ impl ActionFilter {
             ActionFilter::None => HoldAction::None,
         }
     }
-}
-
-/// The common property of the jobs of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PageGrouping {
-    /// The thing that failed, such as a server, a full disk or requests for too little memory
-    Thing,
-    /// The words of their reasons, and the answer
-    Cause,
-    /// Their owner: the list of those to write to
-    Owner,
-    /// Their cluster
-    Cluster,
-    /// Their hold code
-    Code,
 }
 
 /// Order of jobs.

@@ -99,7 +99,7 @@ fn write_pages(dir: &Path, view: &AdviceView<'_>) -> Result<()> {
     let pages = OwnerPages::open(dir)?;
     let mut by_owner: BTreeMap<&str, Vec<&JobAdvice>> = BTreeMap::new();
     for one in &view.chosen {
-        if let Some(owner) = &one.owner {
+        if let Some(owner) = &one.job.owner {
             by_owner.entry(owner).or_default().push(one);
         }
     }

@@ -167,13 +167,13 @@ impl SeenAnswers {
     fn new(view: &AdviceView<'_>) -> SeenAnswers {
         let chosen = || view.chosen.iter().copied();
         let is_decided = |probe: &&ProbeResult| probe.state != ProbeState::Open;
-        let probes = chosen().flat_map(|one| one.probes.iter().filter(is_decided));
+        let probes = chosen().flat_map(|one| one.forecast.probes.iter().filter(is_decided));
         SeenAnswers {
             answers: chosen()
                 .map(|one| (hold_of(one), SeenAnswer::new(one)))
                 .collect(),
             probes: probes.copied().collect(),
-            good_until_ms: chosen().filter_map(|one| one.good_until_ms).min(),
+            good_until_ms: chosen().filter_map(|one| one.forecast.good_until_ms).min(),
             asked_ms: view.basis.asked_ms,
         }
     }
@@ -224,19 +224,20 @@ impl SeenAnswers {
 
 fn hold_of(advice: &JobAdvice) -> WatchedHold {
     (
-        advice.ap.as_str().to_owned(),
-        advice.cluster,
-        advice.proc,
-        advice.held_since_ms,
+        advice.job.ap.as_str().to_owned(),
+        advice.job.id.cluster,
+        advice.job.id.proc,
+        advice.hold.since_ms,
     )
 }
 
 impl SeenAnswer {
     fn new(advice: &JobAdvice) -> SeenAnswer {
         SeenAnswer {
-            action: advice.action,
-            firmness: advice.firmness,
-            is_probe: advice.action == HoldAction::Probe && advice.command.is_some(),
+            action: advice.verdict.action,
+            firmness: advice.verdict.firmness,
+            is_probe: advice.verdict.action == HoldAction::Probe
+                && advice.verdict.command.is_some(),
             cause: cause_name(advice),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum as _;
 
 use super::advice_sources::{AdviceSources, ask_queue, read_queue};
 use super::advice_watch::AdviceWatch;
@@ -25,7 +26,7 @@ use poolcast_advice::{
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
-use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder, PageGrouping};
+use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use poolcast_collect::find_generations;
 use poolcast_holds::decision::{HoldAction, answer_rank};
 
@@ -165,18 +166,14 @@ fn view_of<'a>(
         .collect();
     sort_jobs(&mut chosen, args.sort);
     AdviceView {
-        basis: &asked.basis,
-        all: &asked.all,
         chosen,
         now_ms: Some(args.now.unwrap_or_else(now_ms)),
-        width: output::page_width(),
         shows_ages: output::is_live(),
         call: repeat_command(args).map(|call| call + &thing_option(args)),
         shows_all: args.shows_all,
-        grouping: grouping(args.by),
+        grouping: args.by,
         sort: args.sort,
         opened: args.thing,
-        terminal_rows: output::terminal_size().map(|(_, rows)| rows),
         queue: asked.agreement,
         earlier: asked.earlier.as_ref(),
         ended: &asked.ended,
@@ -187,6 +184,7 @@ fn view_of<'a>(
         },
         better: better_advice(args, sources),
         none_of_own: asked.none_of_own.as_deref(),
+        ..AdviceView::new(&asked.basis, &asked.all)
     }
 }
 
@@ -402,7 +400,7 @@ fn end_lines(args: &AdviseArgs, view: &AdviceView<'_>) -> Vec<PageLine> {
 }
 
 fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
-    let has = |selection: &JobSelection| selection.has(advice.cluster, advice.proc);
+    let has = |selection: &JobSelection| selection.has(advice.job.id.cluster, advice.job.id.proc);
     selections.is_empty() || selections.iter().any(has)
 }
 
@@ -415,37 +413,39 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         actions,
         causes,
     } = &args.filter;
-    let is_owner = |name: &String| advice.owner.as_deref() == Some(name.as_str());
+    let is_owner = |name: &String| advice.job.owner.as_deref() == Some(name.as_str());
     let is_code = |wanted: &poolcast_cli::HoldCodeFilter| {
-        wanted.code == advice.hold_code
+        wanted.code == advice.hold.code
             && wanted
                 .subcode
-                .is_none_or(|subcode| subcode == advice.hold_subcode)
+                .is_none_or(|subcode| subcode == advice.hold.subcode)
     };
-    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.action;
+    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.verdict.action;
 
     // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
-    let is_wanted = !args.ids || is_chosen || advice.action == HoldAction::Release;
+    let is_wanted = !args.ids || is_chosen || advice.verdict.action == HoldAction::Release;
     is_wanted
         && (owners.is_empty() || owners.iter().any(is_owner))
         && (codes.is_empty() || codes.iter().any(is_code))
-        && (clusters.is_empty() || clusters.contains(&advice.cluster))
+        && (clusters.is_empty() || clusters.contains(&advice.job.id.cluster))
         && (actions.is_empty() || actions.iter().any(is_action))
         && (causes.is_empty() || has_cause_name(advice, causes))
 }
 
 fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
     match order {
-        JobOrder::Action => chosen.sort_by_key(|one| answer_rank(one.action, one.firmness)),
-        JobOrder::Id => chosen.sort_by_key(|one| (one.cluster, one.proc)),
-        JobOrder::Since => chosen.sort_by_key(|one| one.held_since_ms),
+        JobOrder::Action => {
+            chosen.sort_by_key(|one| answer_rank(one.verdict.action, one.verdict.firmness))
+        }
+        JobOrder::Id => chosen.sort_by_key(|one| one.job.id),
+        JobOrder::Since => chosen.sort_by_key(|one| one.hold.since_ms),
         JobOrder::Odds => chosen.sort_by(|a, b| {
-            let odds = |one: &JobAdvice| one.probability.unwrap_or(-1.0);
+            let odds = |one: &JobAdvice| one.forecast.probability.unwrap_or(-1.0);
             odds(b).total_cmp(&odds(a))
         }),
-        JobOrder::Owner => chosen.sort_by(|a, b| a.owner.cmp(&b.owner)),
-        JobOrder::Code => chosen.sort_by_key(|one| (one.hold_code, one.hold_subcode)),
+        JobOrder::Owner => chosen.sort_by(|a, b| a.job.owner.cmp(&b.job.owner)),
+        JobOrder::Code => chosen.sort_by_key(|one| (one.hold.code, one.hold.subcode)),
     }
 }
 
@@ -493,29 +493,14 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
         call.push_str(&format!(" --year {year}"));
     }
     call.push_str(&filter_options(args));
-    call.push_str(grouping_option(args.by));
+    call.push_str(&grouping_option(args.by));
     Some(call)
 }
 
-fn grouping(by: PageGrouping) -> HeldGrouping {
-    match by {
-        PageGrouping::Thing => HeldGrouping::Thing,
-        PageGrouping::Cause => HeldGrouping::Cause,
-        PageGrouping::Owner => HeldGrouping::Owner,
-        PageGrouping::Cluster => HeldGrouping::Cluster,
-        PageGrouping::Code => HeldGrouping::Code,
-    }
-}
-
 /// The option that groups the rows of the page in the same way again.
-fn grouping_option(by: PageGrouping) -> &'static str {
-    match by {
-        PageGrouping::Thing => "",
-        PageGrouping::Cause => " --by cause",
-        PageGrouping::Owner => " --by owner",
-        PageGrouping::Cluster => " --by cluster",
-        PageGrouping::Code => " --by code",
-    }
+fn grouping_option(by: HeldGrouping) -> String {
+    let name = by.to_possible_value().filter(|_| by != HeldGrouping::Thing);
+    name.map_or_else(String::new, |name| format!(" --by {}", name.get_name()))
 }
 
 /// The option that selects the jobs of a thing again.

@@ -178,7 +178,8 @@ impl ComputedAdvice {
         }
         for selection in selections {
             ensure!(
-                all.iter().any(|one| selection.has(one.cluster, one.proc)),
+                all.iter()
+                    .any(|one| selection.has(one.job.id.cluster, one.job.id.proc)),
                 hinted(
                     format!("{selection} is not held in the queue"),
                     "name the log of the job, which shows what happened to it: poolcast advise JOB job.log"
@@ -227,7 +228,7 @@ fn loops_beside(
     words: &LogWords,
 ) -> Vec<RestartLoop> {
     // The queue may know of a hold that is not in the log.
-    let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
+    let held: HashSet<JobId> = all.iter().map(|one| one.job.id).collect();
     let mut loops = restart_loops(store, asked_ms, |job| !held.contains(&job));
     if !loops.is_empty() && !is_queue_of_now {
         default_schedd().name_others_of_loops(&mut loops);

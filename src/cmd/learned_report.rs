@@ -16,12 +16,9 @@ use super::text::advice_page::AdvicePage;
 use super::text::changes::RunChanges;
 use super::{logs, text};
 use htcondor_eventlog as eventlog;
-use poolcast_advice::{
-    AdviceBasis, AnswerTally, HeldGrouping, JobAdvice, advise, apply_reason_rules,
-};
+use poolcast_advice::{AdviceBasis, JobAdvice, advise, apply_reason_rules};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, manifest, output};
-use poolcast_cli::JobOrder;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
@@ -76,7 +73,7 @@ pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) ->
         rehearsal: rehearsal.as_ref().map(rehearsal_document),
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
-            body: advice_view(&held.basis, &stored, None).document(),
+            body: AdviceView::new(&held.basis, &stored).document(),
         },
     };
     let changes = write_report(out, &report)?;
@@ -119,7 +116,8 @@ fn print_advice(store: &EventStore, config: &Config, held: &HeldJobs) -> Result<
     let earlier = earlier_answers(&config.out, store);
     let view = AdviceView {
         call: repeat_command(config),
-        ..advice_view(&held.basis, &held.advice, earlier.as_ref())
+        earlier: earlier.as_ref(),
+        ..AdviceView::new(&held.basis, &held.advice)
     };
     let page = AdvicePage::new(&view);
     output::print_page(&page.lines(0))?;
@@ -142,34 +140,6 @@ fn repeat_command(config: &Config) -> Option<String> {
     }
     let out = config.out.to_str()?;
     Some(format!("poolcast advise {}", shell_word(out)))
-}
-
-/// The view of all `advice`.
-fn advice_view<'a>(
-    basis: &'a AdviceBasis,
-    advice: &'a [JobAdvice],
-    earlier: Option<&'a AnswerTally>,
-) -> AdviceView<'a> {
-    AdviceView {
-        basis,
-        all: advice,
-        chosen: advice.iter().collect(),
-        now_ms: None,
-        width: output::page_width(),
-        shows_ages: false,
-        call: None,
-        shows_all: false,
-        grouping: HeldGrouping::Thing,
-        sort: JobOrder::Action,
-        opened: None,
-        terminal_rows: output::terminal_size().map(|(_, rows)| rows),
-        queue: None,
-        earlier,
-        ended: &[],
-        loops: &[],
-        better: None,
-        none_of_own: None,
-    }
 }
 
 /// Writes the report into `out`; returns the changes since the previous report, if the log has

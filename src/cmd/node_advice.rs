@@ -8,12 +8,11 @@ use super::file_looks::add_looks;
 use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page::AdvicePage;
 use poolcast_advice::{
-    HeldGrouping, JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text,
-    name_probes_of_things,
+    JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text, name_probes_of_things,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::{error, escape, files, output};
-use poolcast_cli::{AdviseArgs, JobOrder};
+use poolcast_cli::AdviseArgs;
 use poolcast_sweep::condor;
 use poolcast_sweep::condor::DagmanNode;
 
@@ -109,21 +108,9 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
     let caveat = add_looks(args, true, now_ms, &mut asked.all);
     asked.basis.caveats.extend(caveat);
     name_probes_of_things(&mut asked.all);
-    let chosen: Vec<&JobAdvice> = asked.all.iter().collect();
-    let is_one_job = chosen.len() == 1;
     let view = AdviceView {
-        basis: &asked.basis,
-        all: &asked.all,
-        chosen,
         now_ms: Some(now_ms),
-        width: output::page_width(),
-        shows_ages: false,
-        call: None,
         shows_all: true,
-        grouping: HeldGrouping::Thing,
-        sort: JobOrder::Action,
-        opened: None,
-        terminal_rows: None,
         // The log has held jobs of other nodes, too, so their absence from this queue means
         // nothing.
         queue: asked.agreement.map(|agreement| QueueAgreement {
@@ -131,13 +118,10 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
             ..agreement
         }),
         earlier: asked.earlier.as_ref(),
-        ended: &[],
-        loops: &[],
-        better: None,
-        none_of_own: None,
+        ..AdviceView::new(&asked.basis, &asked.all)
     };
     asked.record(&sources, &view.chosen, now_ms);
-    if !is_one_job {
+    if view.chosen.len() != 1 {
         return Ok(output::plain_page(&AdvicePage::new(&view).lines(0)));
     }
     let job = escape::lines(&long_text(&view)).into_owned();

@@ -69,7 +69,7 @@ impl OthersJobs {
 /// The owners of `chosen` except `user`, and the number of their jobs; those with the most first.
 fn other_owners<'a>(chosen: &[&'a JobAdvice], user: &str) -> Vec<(&'a str, usize)> {
     let mut jobs: BTreeMap<&str, usize> = BTreeMap::new();
-    for owner in chosen.iter().filter_map(|one| one.owner.as_deref()) {
+    for owner in chosen.iter().filter_map(|one| one.job.owner.as_deref()) {
         if owner != user {
             *jobs.entry(owner).or_default() += 1;
         }

@@ -101,7 +101,8 @@ fn held_blocks(held: &HeldJobs, is_anonymous: bool) -> Vec<ReportBlock> {
         }
     }
 
-    let named = (held.advice.iter()).map(|advice| ((advice.ap.as_str(), advice.job), advice));
+    let named =
+        (held.advice.iter()).map(|advice| ((advice.job.ap.as_str(), advice.job.id), advice));
     let by_job = named.collect();
     let mut causes = Vec::new();
     for group in groups.iter().take(MAX_CAUSES) {
@@ -206,7 +207,10 @@ fn owner_words(thing: &HeldThing<'_>, is_anonymous: bool) -> String {
 fn counts_sentence(advice: &[JobAdvice]) -> String {
     let mut counts = Vec::new();
     for action in HoldAction::COUNTED {
-        let jobs = advice.iter().filter(|one| one.action == action).count();
+        let jobs = advice
+            .iter()
+            .filter(|one| one.verdict.action == action)
+            .count();
         if jobs > 0 {
             let jobs = output::with_commas(jobs as u64);
             counts.push(format!("{jobs} to {}", count_words(action)));
@@ -252,6 +256,7 @@ fn held_cause(
     let like_cases = group.jobs.iter().find_map(|job| {
         by_job
             .get(&(group.ap, *job))?
+            .forecast
             .like_cases
             .as_deref()
             .copied()

@@ -65,7 +65,11 @@ impl AdviceMetrics<'_> {
     fn held_jobs(&self) -> Vec<MetricFamily> {
         let mut counts: BTreeMap<(&str, &str, i32), usize> = BTreeMap::new();
         for one in self.all {
-            let key = (one.ap.as_str(), one.action.word(), one.hold_code);
+            let key = (
+                one.job.ap.as_str(),
+                one.verdict.action.word(),
+                one.hold.code,
+            );
             *counts.entry(key).or_default() += 1;
         }
         let samples = counts.into_iter().map(|((ap, action, code), jobs)| {
@@ -96,8 +100,8 @@ impl AdviceMetrics<'_> {
     fn oldest_holds(&self) -> Vec<MetricFamily> {
         let mut oldest: BTreeMap<&str, i64> = BTreeMap::new();
         for one in self.all {
-            let since_ms = oldest.entry(one.ap.as_str()).or_insert(i64::MAX);
-            *since_ms = one.held_since_ms.min(*since_ms);
+            let since_ms = oldest.entry(one.job.ap.as_str()).or_insert(i64::MAX);
+            *since_ms = one.hold.since_ms.min(*since_ms);
         }
         let samples = oldest.into_iter().map(|(ap, since_ms)| {
             let age_ms = self.now_ms.saturating_sub(since_ms).max(0);

@@ -69,17 +69,17 @@ fn read_marks(output: &mut dyn BufRead) -> Result<BTreeMap<JobId, String>> {
 fn edits(all: &[JobAdvice], marks: &BTreeMap<JobId, String>) -> Vec<QueueEdit> {
     let mut by_values: BTreeMap<(&'static str, String), Vec<JobId>> = BTreeMap::new();
     for one in all {
-        let probability = one.probability.filter(|p| p.is_finite());
+        let probability = one.forecast.probability.filter(|p| p.is_finite());
         let probability = probability.map_or(UNDEFINED.to_owned(), |p| format!("{p:.2}"));
-        let advice = one.action.word();
+        let advice = one.verdict.action.word();
         let is_other = marks
-            .get(&one.job)
+            .get(&one.job.id)
             .is_some_and(|mark| *mark != format!("{advice} {}", shown_number(&probability)));
         if is_other {
             by_values
                 .entry((advice, probability))
                 .or_default()
-                .push(one.job);
+                .push(one.job.id);
         }
     }
 

@@ -9,6 +9,7 @@ fn a_rule_answers_by_itself() {
     exit 10
     1161.0: FIX, THEN RELEASE
       why: the access point could not read the file /home/tester/gel/in/typo.dat: it does not exist (errno 2); put the input file /home/tester/gel/in/typo.dat back on the access point, or correct its path; a queued job keeps its values: if TransferInput is wrong, change it by condor_qedit before the release, or remove the job and submit it again; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten; it was released several times, and held again for the same reason each time; /home/tester/gel/in/typo.dat: last failure 2026-11-21 02:26:02 UTC, no success since
+      because: reason_states_it
       hold code 13/2: input files could not be transferred to the job: no such file or directory
       held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
       held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
@@ -129,6 +130,7 @@ fn the_model_answers_where_no_rule_does() {
         exit 10
         1185.0: FIX, THEN RELEASE
           why: released unchanged, it succeeds with a probability of less than 1 % now, and of less than 1 % later; 409 of 1,248 earlier holds for this reason succeeded after release, 2 of the last ten; this reason in cluster 1185: last failure 2026-11-21 02:26:05 UTC, no success since
+          because: fault_stays
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
@@ -244,6 +246,7 @@ fn a_hold_on_purpose_is_left_alone() {
     exit 30
     1.0: LEAVE IT HELD
       why: ada holds the job on purpose; release it once that reason is gone
+      because: reason_states_it
       hold code 1/0: held by a person (condor_hold)
       held since 2026-11-21 01:50:20 UTC, 0 s when the log ends
       held once so far, once for this reason; no other job of its cluster is held for it now
@@ -383,6 +386,7 @@ fn a_quota_is_no_path() {
     exit 10
     1.0: FIX, THEN RELEASE
       why: the machine could not start the program: disk quota; a disk quota is used up: remove files or ask for a larger quota
+      because: reason_states_it
       hold code 6/122: the program could not be started: quota exceeded
       held since 2026-11-21 01:50:05 UTC, 0 s when the log ends
       held once so far, once for this reason; no other job of its cluster is held for it now

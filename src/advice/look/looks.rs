@@ -13,11 +13,11 @@ use super::named_path::{NamedPath, PathUse};
 use crate::job_advice::{AdviceGround, JobAdvice};
 use crate::job_command::{CommandTask, JobCommand};
 use crate::queue_facts::absolute_path;
-use crate::remedy::remedy_command;
+use crate::remedy::action_commands;
 use crate::same_host::is_same_host;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::answers::ThingKind;
-use poolcast_holds::decision::{AnswerFirmness, HoldAction, Remedy};
+use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
 /// Maximum number of paths that are looked at.
 const MAX_PATHS: usize = 2000;
@@ -115,9 +115,8 @@ impl LookPlan {
         let mut numbers: HashMap<UserPath, usize> = HashMap::new();
         let (mut paths, mut asked) = (Vec::<UserPath>::new(), Vec::new());
         for (job, one) in advice.iter().enumerate() {
-            let (Some(mut path), Some(user)) =
-                (self.path_of(one), LookUser::for_owner(one.owner.as_ref()))
-            else {
+            let user = LookUser::for_owner(one.job.owner.as_ref());
+            let (Some(mut path), Some(user)) = (self.path_of(one), user) else {
                 continue;
             };
             path.is_own |= user != LookUser::This;
@@ -138,24 +137,24 @@ impl LookPlan {
     /// Returns the path that the hold of a job is about; `None` if it names none on this machine, or
     /// if a person has to decide anyway.
     fn path_of(&self, one: &JobAdvice) -> Option<JobPath> {
-        if one.action == HoldAction::Leave {
+        if one.verdict.action == HoldAction::Leave {
             return None;
         }
-        let reason = one.reason.as_ref().map(ToString::to_string);
+        let reason = one.hold.reason.as_ref().map(ToString::to_string);
         let named = reason
             .as_deref()
-            .and_then(|reason| NamedPath::in_reason(one.hold_code, reason));
+            .and_then(|reason| NamedPath::in_reason(one.hold.code, reason));
         let access_point = named.as_ref().and_then(|named| named.access_point);
-        if !self.scope.has(access_point.unwrap_or(&one.ap)) {
+        if !self.scope.has(access_point.unwrap_or(&one.job.ap)) {
             return None;
         }
-        let files = one.queue.as_deref().map(|facts| &facts.files);
+        let files = one.job.queue.as_deref().map(|facts| &facts.files);
         let path = match &named {
             Some(named) => {
                 let directory = files.and_then(|files| files.initial_directory.as_deref());
                 absolute_path(named.path, directory)?.into()
             }
-            None => files?.sent(one.hold_code)?.clone(),
+            None => files?.sent(one.hold.code)?.clone(),
         };
         let usage_kib = files.and_then(|files| files.disk_usage_kib);
         Some(JobPath {
@@ -165,9 +164,9 @@ impl LookPlan {
                 .map_or(PathUse::Send, |named| named.use_of_path),
             error: named.as_ref().and_then(|named| named.error),
             is_only_failure: named.as_ref().is_none_or(|named| named.is_only_failure),
-            is_first_hold: one.holds <= 1,
+            is_first_hold: one.hold.holds <= 1,
             is_exact: named.is_none(),
-            is_own: self.is_own(one.owner.as_deref()),
+            is_own: self.is_own(one.job.owner.as_deref()),
             failed_ms: last_failure_ms(one),
             needed_bytes: usage_kib.map_or(UNKNOWN_USAGE_BYTES, |kib| kib.saturating_mul(1024)),
             waiting_jobs: 1,
@@ -220,13 +219,13 @@ impl LookScope {
 
 /// Returns the time of the last known failure for the file that `one` is held for, epoch ms.
 fn last_failure_ms(one: &JobAdvice) -> i64 {
-    let state = one.state.as_deref();
+    let state = one.forecast.state.as_deref();
     let of_file = state.filter(|state| state.kind == ThingKind::File);
     let last_ms = of_file.map(|state| state.last_failure_ms);
-    let is_known = one.held_since_ms > 0;
+    let is_known = one.hold.since_ms > 0;
     // Nothing is known to have changed after a hold whose time is unknown.
     let held_ms = if is_known {
-        one.held_since_ms
+        one.hold.since_ms
     } else {
         i64::MAX
     };
@@ -282,9 +281,9 @@ pub(super) fn add_looks(
     for cause in answered {
         let others = advice.iter_mut();
         let others = others.filter(|one| one.probe_key().as_ref() == Some(&cause));
-        let odds = |one: &&mut JobAdvice| -(1e6 * one.probability.unwrap_or(0.0)) as i64;
+        let odds = |one: &&mut JobAdvice| -(1e6 * one.forecast.probability.unwrap_or(0.0)) as i64;
         if let Some(best) = others.min_by_key(odds) {
-            best.command = JobCommand::new(CommandTask::Release, &best.held_id());
+            best.verdict.command = JobCommand::new(CommandTask::Release, &best.held_id());
         }
     }
 }
@@ -292,41 +291,35 @@ pub(super) fn add_looks(
 /// Adds a look to the advice on a job, and the answer that follows.
 fn add_look(advice: &mut JobAdvice, look: JobLook) {
     let words = SharedText::from(look.words(&look.path));
-    let decided = look.decides(advice.action, advice.firmness);
+    let verdict = &mut advice.verdict;
+    let decided = look.decides(verdict.action, verdict.firmness);
     let keeps_reasons = decided
-        .is_none_or(|(action, _)| action == advice.action && advice.ground == AdviceGround::Rule);
-    let earlier = advice.reasons.iter().filter(|_| keeps_reasons).cloned();
-    advice.reasons = if decided.is_some() {
+        .is_none_or(|(action, _)| action == verdict.action && verdict.ground == AdviceGround::Rule);
+    let earlier = verdict.reasons.iter().filter(|_| keeps_reasons).cloned();
+    verdict.reasons = if decided.is_some() {
         std::iter::once(words).chain(earlier).collect()
     } else {
         earlier.chain([words]).collect()
     };
     let looked_ms = look.looked_ms;
-    advice.look = Some(look.into());
+    verdict.look = Some(look.into());
     if let Some((action, firmness)) = decided {
         decide(advice, action, firmness);
-        advice.good_until_ms = Some(looked_ms + LOOK_GOOD_FOR_MS);
+        advice.forecast.good_until_ms = Some(looked_ms + LOOK_GOOD_FOR_MS);
     }
 }
 
 /// Gives a job the answer `action`. Odds do not count beside what was seen.
 fn decide(advice: &mut JobAdvice, action: HoldAction, firmness: AnswerFirmness) {
     let job = advice.held_id();
-    let release = JobCommand::new(CommandTask::Release, &job);
-    (advice.command, advice.then) = match action {
-        HoldAction::Release => (release, None),
-        HoldAction::Later => (None, release),
-        _ => (remedy_command(Remedy::Look, &job, None), release),
-    };
-    advice.action = action;
-    advice.ground = AdviceGround::Look;
-    advice.firmness = Some(firmness);
-    advice.evidence = None;
-    advice.raise = None;
-    advice.probability = None;
-    advice.later_probability = None;
-    advice.like_cases = None;
-    advice.probe_cause = None;
-    advice.lacks_outcomes = false;
-    advice.is_known_from_elsewhere = false;
+    let verdict = &mut advice.verdict;
+    (verdict.command, verdict.then) = action_commands(action, &job);
+    verdict.action = action;
+    verdict.ground = AdviceGround::Look;
+    verdict.because = "a_look_decides";
+    verdict.firmness = Some(firmness);
+    verdict.evidence = None;
+    verdict.raise = None;
+    verdict.probe_cause = None;
+    advice.forget_odds();
 }

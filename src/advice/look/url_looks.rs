@@ -127,7 +127,7 @@ impl LookPlan {
             .collect();
         let named = failed.iter().map(|one| NamedUrl {
             url: one.url,
-            is_of_queue: self.is_of_queue() && advice[one.job].queue.is_some(),
+            is_of_queue: self.is_of_queue() && advice[one.job].job.queue.is_some(),
         });
         let answers = UrlAnswers::get(&named.collect::<Vec<_>>(), ask);
         let looks = failed.iter().filter_map(|one| {
@@ -141,9 +141,9 @@ impl LookPlan {
     /// Returns the reason of a hold for input files, if the job is this user's and of this access point,
     /// and if no look at a file has decided.
     fn own_reason(&self, one: &JobAdvice) -> Option<String> {
-        let is_own = self.is_own(one.owner.as_deref()) && self.has_files_of(&one.ap);
-        let is_open = one.hold_code == TRANSFER_INPUT && one.look.is_none();
-        let reason = one.reason.as_ref().filter(|_| is_own && is_open)?;
+        let is_own = self.is_own(one.job.owner.as_deref()) && self.has_files_of(&one.job.ap);
+        let is_open = one.hold.code == TRANSFER_INPUT && one.verdict.look.is_none();
+        let reason = one.hold.reason.as_ref().filter(|_| is_own && is_open)?;
         Some(reason.to_string())
     }
 }
@@ -213,15 +213,17 @@ fn url_look(
 /// Returns true if the learned answer about a job stays beside a server's answer from which `action`
 /// follows. Odds are of earlier outcomes, and the server answers now, so this is rare.
 fn learned_answer_stays(action: HoldAction, advice: &JobAdvice) -> bool {
-    if advice.ground != AdviceGround::Model {
+    if advice.verdict.ground != AdviceGround::Model {
         return false;
     }
     match action {
         // The answer is the same, and has odds.
-        HoldAction::Release | HoldAction::Later if advice.action == action => true,
+        HoldAction::Release | HoldAction::Later if advice.verdict.action == action => true,
         // Where jobs run, a server can be reached although it cannot from here, as jobs show that got
         // past the cause.
-        HoldAction::Later => (advice.state.as_ref()).is_some_and(|state| state.successes_since > 0),
+        HoldAction::Later => {
+            (advice.forecast.state.as_ref()).is_some_and(|state| state.successes_since > 0)
+        }
         _ => false,
     }
 }
@@ -236,20 +238,20 @@ mod tests {
         let reason = format!(
             "Transfer input files failure at execution point slot1@e using protocol https. Details: {url}: {error} ( URL file = {url} )|"
         );
-        JobAdvice {
-            hold_code: TRANSFER_INPUT,
-            owner: Some(owner.into()),
-            reason: Some(reason.as_str().into()),
-            ground: AdviceGround::Nothing,
-            action: HoldAction::None,
-            ..JobAdvice::of_test_job()
-        }
+        JobAdvice::of_test_job().with(|one| {
+            one.hold.code = TRANSFER_INPUT;
+            one.job.owner = Some(owner.into());
+            one.hold.reason = Some(reason.as_str().into());
+            one.verdict.ground = AdviceGround::Nothing;
+            one.verdict.action = HoldAction::None;
+        })
     }
 
     /// Returns the addresses that were asked for, and the answer about each job.
     fn looked(advice: &mut [JobAdvice], answers: &[UrlAnswer]) -> (Vec<String>, Vec<String>) {
         let asked = questions(LookScope::All, advice, answers);
-        let answer = |one: &JobAdvice| format!("{:?} {:?}", one.action, one.firmness);
+        let answer =
+            |one: &JobAdvice| format!("{:?} {:?}", one.verdict.action, one.verdict.firmness);
         let addresses = asked.into_iter().map(|question| question.address);
         (addresses.collect(), advice.iter().map(answer).collect())
     }
@@ -272,10 +274,7 @@ mod tests {
 
     #[test]
     fn only_jobs_of_the_own_queue_may_name_private_addresses() {
-        let of_log = || JobAdvice {
-            queue: None,
-            ..held("ada", "http://10.0.0.1/1", "reset")
-        };
+        let of_log = || held("ada", "http://10.0.0.1/1", "reset").with(|one| one.job.queue = None);
         let of_queue = || held("ada", "http://10.0.0.2/1", "reset");
         let asked = |scope: LookScope| {
             let asked = questions(scope, &mut [of_log(), of_queue()], &[]);
@@ -302,16 +301,14 @@ mod tests {
     #[test]
     fn another_job_is_tried_if_the_file_of_the_first_is_missing() {
         let probe = |proc: i32, url: &str, is_tried: bool| {
-            let one = held("ada", url, "server returned 404 Not Found");
-            JobAdvice {
-                proc,
-                ground: AdviceGround::Model,
-                action: HoldAction::Probe,
-                probability: Some(0.1 * f64::from(proc)),
-                probe_cause: Some((0, 7)),
-                command: one.command.filter(|_| is_tried),
-                ..one
-            }
+            held("ada", url, "server returned 404 Not Found").with(|one| {
+                one.job.id.proc = proc;
+                one.verdict.ground = AdviceGround::Model;
+                one.verdict.action = HoldAction::Probe;
+                one.forecast.probability = Some(0.1 * f64::from(proc));
+                one.verdict.probe_cause = Some((0, 7));
+                one.verdict.command.take_if(|_| !is_tried);
+            })
         };
         let mut advice = [
             probe(3, "https://a.example/lost", true),
@@ -319,7 +316,8 @@ mod tests {
             probe(2, "file:/b", false),
         ];
         looked(&mut advice, &[UrlAnswer::NotFound]);
-        let action_and_command = |one: &JobAdvice| (one.action, one.command.is_some());
+        let action_and_command =
+            |one: &JobAdvice| (one.verdict.action, one.verdict.command.is_some());
         assert_eq!(
             advice.each_ref().map(action_and_command),
             [
@@ -335,7 +333,7 @@ mod tests {
             probe(1, "file:/a", false),
         ];
         looked(&mut of_two, &[UrlAnswer::NotFound]);
-        let commands = of_two.each_ref().map(|one| one.command.is_some());
+        let commands = of_two.each_ref().map(|one| one.verdict.command.is_some());
         assert_eq!(commands, [true, true, false], "one is still tried");
     }
 
@@ -377,14 +375,13 @@ mod tests {
             success_lower: None,
             reads_since: 0,
         };
-        JobAdvice {
-            ground: AdviceGround::Model,
-            action,
-            firmness: Some(AnswerFirmness::Firm),
-            probability: Some(0.05),
-            state: Some(state.into()),
-            ..held("ada", url, error)
-        }
+        held("ada", url, error).with(|one| {
+            one.verdict.ground = AdviceGround::Model;
+            one.verdict.action = action;
+            one.verdict.firmness = Some(AnswerFirmness::Firm);
+            one.forecast.probability = Some(0.05);
+            one.forecast.state = Some(state.into());
+        })
     }
 
     #[test]
@@ -417,8 +414,10 @@ mod tests {
             "Later Some(Firm)",
         ];
         assert_eq!(found, expected);
-        assert!(advice.iter().all(|one| one.look.is_some()));
-        let has_odds = advice.each_ref().map(|one| one.probability.is_some());
+        assert!(advice.iter().all(|one| one.verdict.look.is_some()));
+        let has_odds = advice
+            .each_ref()
+            .map(|one| one.forecast.probability.is_some());
         let keep_odds = [false, false, false, false, false, true, false, true];
         assert_eq!(has_odds, keep_odds);
     }

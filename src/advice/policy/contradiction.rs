@@ -36,9 +36,9 @@ pub fn contradictions(
 ) -> Vec<AdviceContradiction> {
     let mut jobs: BTreeMap<(usize, u8), AdviceContradiction> = BTreeMap::new();
     for one in advice {
-        let owner = owners.owner(&one.ap, one.cluster);
+        let owner = owners.owner(&one.job.ap, one.job.id.cluster);
         let finding = study.codes.iter().position(|finding| {
-            (finding.hold_code, finding.hold_subcode) == (one.hold_code, one.hold_subcode)
+            (finding.hold_code, finding.hold_subcode) == (one.hold.code, one.hold.subcode)
                 && (finding.owner.is_none() || finding.owner.as_deref() == owner)
         });
         let Some(place) = finding.filter(|&place| contradicts(&study.codes[place], one)) else {
@@ -46,13 +46,13 @@ pub fn contradictions(
         };
         let finding = &study.codes[place];
         let entry = jobs
-            .entry((place, answer_rank(one.action, None)))
+            .entry((place, answer_rank(one.verdict.action, None)))
             .or_insert_with(|| AdviceContradiction {
                 hold_code: finding.hold_code,
                 hold_subcode: finding.hold_subcode,
                 owner: finding.owner.clone(),
                 is_released: matches!(finding.verdict, CodeVerdict::Yes { .. }),
-                answer: one.action,
+                answer: one.verdict.action,
                 jobs: 0,
             });
         entry.jobs += 1;
@@ -65,14 +65,14 @@ fn contradicts(finding: &CodeFinding, advice: &JobAdvice) -> bool {
     match &finding.verdict {
         CodeVerdict::Yes { rule, .. } => {
             let is_kept = matches!(
-                advice.action,
+                advice.verdict.action,
                 HoldAction::Fix | HoldAction::Remove | HoldAction::Leave
             );
-            is_kept && advice.holds <= rule.most_holds
+            is_kept && advice.hold.holds <= rule.most_holds
         }
         CodeVerdict::OnPurpose | CodeVerdict::NeedsRepair => {
             matches!(
-                advice.action,
+                advice.verdict.action,
                 HoldAction::Release | HoldAction::Probe | HoldAction::Later
             )
         }
@@ -120,7 +120,7 @@ mod tests {
             JobQueue::read(&mut format!("[{}]", ads.join(",")).as_bytes()).expect("a queue");
         let (mut advice, _) = queue.correct(Vec::new(), "ap", 0);
         for (one, (_, action)) in advice.iter_mut().zip(answers) {
-            one.action = *action;
+            one.verdict.action = *action;
         }
         advice
     }

@@ -86,6 +86,30 @@ pub(in crate::cmd) struct AdviceView<'a> {
 }
 
 impl<'a> AdviceView<'a> {
+    /// Creates a view of `all` jobs, whose advice has this `basis`, for the terminal or the pipe of this process.
+    pub(in crate::cmd) fn new(basis: &'a AdviceBasis, all: &'a [JobAdvice]) -> AdviceView<'a> {
+        AdviceView {
+            basis,
+            all,
+            chosen: all.iter().collect(),
+            now_ms: None,
+            width: output::page_width(),
+            shows_ages: false,
+            call: None,
+            shows_all: false,
+            grouping: HeldGrouping::Thing,
+            sort: JobOrder::Action,
+            opened: None,
+            terminal_rows: output::terminal_size().map(|(_, rows)| rows),
+            queue: None,
+            earlier: None,
+            ended: &[],
+            loops: &[],
+            better: None,
+            none_of_own: None,
+        }
+    }
+
     /// The same view of `chosen` alone. Its counts of all held jobs stay.
     pub(in crate::cmd) fn of_jobs(&self, chosen: Vec<&'a JobAdvice>) -> AdviceView<'a> {
         AdviceView {
@@ -100,7 +124,9 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn document(&self) -> AdviceDocument<'a> {
         let mut counts = BTreeMap::new();
         for advice in &self.chosen {
-            *counts.entry(advice.action.word().to_owned()).or_default() += 1;
+            *counts
+                .entry(advice.verdict.action.word().to_owned())
+                .or_default() += 1;
         }
         let groups = cause_groups(&self.chosen);
         AdviceDocument {
@@ -121,10 +147,13 @@ impl<'a> AdviceView<'a> {
     /// The job ids, one per line.
     pub(in crate::cmd) fn ids(&self) -> String {
         // Programs release what is listed, and of a probed cause only the probes may be released.
-        let is_listed =
-            |one: &&&JobAdvice| one.action != HoldAction::Probe || one.command.is_some();
+        let is_listed = |one: &&&JobAdvice| {
+            one.verdict.action != HoldAction::Probe || one.verdict.command.is_some()
+        };
         let listed = self.chosen.iter().filter(is_listed);
-        listed.map(|advice| format!("{}\n", advice.job)).collect()
+        listed
+            .map(|advice| format!("{}\n", advice.job.id))
+            .collect()
     }
 
     /// The lines at the top: the number of jobs per answer, then the basis of the advice.
@@ -218,7 +247,10 @@ impl<'a> AdviceView<'a> {
 
     /// The time until which the answers are good, epoch ms, and whether it is over; `None` if none of them expires.
     pub(super) fn expiry(&self) -> Option<(i64, bool)> {
-        let good_until = self.chosen.iter().filter_map(|one| one.good_until_ms);
+        let good_until = self
+            .chosen
+            .iter()
+            .filter_map(|one| one.forecast.good_until_ms);
         let good_until_ms = good_until.min()?;
         let is_as_of_log = self.basis.at_ms().is_none();
         let is_over = is_as_of_log && self.now_ms.is_some_and(|now_ms| good_until_ms < now_ms);
@@ -370,7 +402,9 @@ impl<'a> AdviceView<'a> {
 
 /// Number of the jobs that get `action`.
 pub(super) fn action_count(jobs: &[&JobAdvice], action: HoldAction) -> usize {
-    jobs.iter().filter(|one| one.action == action).count()
+    jobs.iter()
+        .filter(|one| one.verdict.action == action)
+        .count()
 }
 
 /// Describes a published model.
@@ -545,7 +579,7 @@ pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
     for one in &view.chosen {
         let text = advice_text(one, view.basis.at_ms());
         let (answer, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let answer = PageLine::of(action_colour(one.action), answer);
+        let answer = PageLine::of(action_colour(one.verdict.action), answer);
         blocks.push(output::shown_page(&[answer]) + &output::shown_text(rest));
     }
     blocks.join("\n")

@@ -24,10 +24,11 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
     for advice in &view.chosen {
         let line = columns.job_line(view, advice);
-        lines.push(PageLine::of(action_colour(advice.action), line));
+        lines.push(PageLine::of(action_colour(advice.verdict.action), line));
     }
 
-    let has = |firmness| view.chosen.iter().any(|one| one.firmness == Some(firmness));
+    let firmness = view.chosen.iter().map(|one| one.verdict.firmness);
+    let has = |wanted| firmness.clone().any(|found| found == Some(wanted));
     if has(AnswerFirmness::Probable) {
         lines.push(PageLine::of(LineColour::Dim, "? probably"));
     }
@@ -48,7 +49,7 @@ impl JobListColumns {
         let ids = view
             .chosen
             .iter()
-            .map(|advice| advice.job.to_string().len());
+            .map(|advice| advice.job.id.to_string().len());
         let id = ids.max().unwrap_or(0).max(3);
         let others = [
             ANSWER_WIDTH,
@@ -93,17 +94,17 @@ impl JobListColumns {
     }
 
     fn job_line(&self, view: &AdviceView<'_>, advice: &JobAdvice) -> String {
-        let code = format!("{}/{}", advice.hold_code, advice.hold_subcode);
+        let code = format!("{}/{}", advice.hold.code, advice.hold.subcode);
         let cause = fitting_cause(&shown_cause(advice), self.cause);
         self.line([
-            &advice.job.to_string(),
+            &advice.job.id.to_string(),
             &answer_word(advice),
             &code,
             &output::cut(&cause, self.cause),
-            &owner_cell(advice.owner.as_deref().into_iter(), OWNER_WIDTH),
-            &advice.holds.to_string(),
-            &odds_words(advice.probability.map(|odds| (odds, odds))),
-            &view.short_time(advice.held_since_ms),
+            &owner_cell(advice.job.owner.as_deref().into_iter(), OWNER_WIDTH),
+            &advice.hold.holds.to_string(),
+            &odds_words(advice.forecast.probability.map(|odds| (odds, odds))),
+            &view.short_time(advice.hold.since_ms),
         ])
     }
 }
@@ -111,8 +112,8 @@ impl JobListColumns {
 /// The answer in one word: `release`, `release?` if it is only probable, or `release??` if it is
 /// only possible.
 fn answer_word(advice: &JobAdvice) -> String {
-    let word = advice.action.word();
-    match advice.firmness {
+    let word = advice.verdict.action.word();
+    match advice.verdict.firmness {
         Some(AnswerFirmness::Probable) => format!("{word}?"),
         Some(AnswerFirmness::Possible) => format!("{word}??"),
         _ => word.to_owned(),

@@ -144,7 +144,7 @@ fn answers_words(view: &AdviceView<'_>) -> String {
 /// Names the owners, the access point and the end of the log, and says how long the answers are good.
 fn origin_words(view: &AdviceView<'_>) -> String {
     let chosen = view.chosen.iter();
-    let owners: BTreeSet<&str> = chosen.filter_map(|one| one.owner.as_deref()).collect();
+    let owners: BTreeSet<&str> = chosen.filter_map(|one| one.job.owner.as_deref()).collect();
     let whose = match owners.len() {
         0 => "jobs".to_owned(),
         count => output::counted(count, "owner"),
@@ -391,7 +391,7 @@ pub(super) fn thing_notes(view: &AdviceView<'_>, thing: &HeldThing<'_>) -> Vec<S
         |answer: &ThingAnswer| matches!(answer.action, HoldAction::Leave | HoldAction::None);
     let is_all_left = thing.answers.iter().all(is_left);
     let first = thing.members.first().filter(|_| is_all_left);
-    let why = first.and_then(|one| one.reasons.first());
+    let why = first.and_then(|one| one.verdict.reasons.first());
     why.iter().map(ToString::to_string).collect()
 }
 

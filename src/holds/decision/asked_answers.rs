@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::cause_evidence::ProbeCause;
-use super::held_answer::{HeldAnswer, held_answer};
+use super::answer_rules::held_answer;
+use super::asked_causes::ProbeCause;
+use super::held_answer::HeldAnswer;
 use super::held_evidence::{AllEvidence, GOOD_FOR, HeldEvidence, held_evidence};
 use crate::answers::AnswerThreshold;
 use crate::answers::{
@@ -55,7 +56,7 @@ impl AskedAnswers {
             learned_age,
         } = held_evidence(&history, &answers.model, &holds, asked_ms)?;
         let key = |evidence: &HeldEvidence| {
-            let hold = &history.holds[evidence.hold];
+            let hold = &history.holds[evidence.hold.index];
             (hold.job, hold.cycle.earlier_holds)
         };
         Ok(AskedAnswers {
@@ -85,10 +86,8 @@ impl AskedAnswers {
         evidence: &HeldEvidence,
         settings: &AdviceConfig,
     ) -> bool {
-        let taught = HeldEvidence {
-            is_taught: true,
-            ..*evidence
-        };
+        let mut taught = *evidence;
+        taught.learned.is_taught = true;
         let action = self.answer(&taught, settings).action;
         action != answer.action && matches!(action, HoldAction::Release | HoldAction::Probe)
     }
@@ -100,7 +99,7 @@ impl AskedAnswers {
 
     /// Returns the state of the thing that failed; `None` if no outcome is known.
     pub fn state(&self, evidence: &HeldEvidence) -> Option<&Arc<ThingState>> {
-        self.states.get(&evidence.cause)
+        self.states.get(&evidence.cause.key)
     }
 
     /// Explains why the probability of success of a hold that has lasted for `held_for_ms` is unknown; `None` if
@@ -127,7 +126,7 @@ impl AskedAnswers {
         let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
         let is_by_age = evidence.outlasts_passing_faults()
             && evidence.agrees_with_rule()
-            && evidence.rule_key.failed == FailedReleases::Unknown;
+            && evidence.hold.rule_key.failed == FailedReleases::Unknown;
         (is_certain && is_by_age).then(|| {
             let known = self.learned_age_words(held_for_ms);
             format!("{known}, and faults that pass are gone by then")
@@ -150,7 +149,7 @@ impl AskedAnswers {
 
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
     pub fn limit(&self, answer: &HeldAnswer, evidence: &HeldEvidence) -> Option<AnswerThreshold> {
-        if evidence.is_beyond_learned || !evidence.is_learned_here() {
+        if evidence.learned.is_hold_too_old || !evidence.is_learned_here() {
             return None;
         }
         let limits = match answer.action {
@@ -166,7 +165,7 @@ impl AskedAnswers {
         };
         // A release may follow from the outcomes of other jobs, without the odds.
         let is_reached =
-            answer.action != HoldAction::Release || evidence.odds.now >= limit.probability;
+            answer.action != HoldAction::Release || evidence.learned.odds.now >= limit.probability;
         is_reached.then_some(limit)
     }
 }
@@ -174,7 +173,7 @@ impl AskedAnswers {
 #[cfg(test)]
 mod tests {
     use super::super::codes::code_rule;
-    use super::super::held_answer::tests::{evidence, limits};
+    use super::super::test_evidence::{evidence, limits};
     use super::*;
     use crate::answers::AnswerModel;
     use crate::test_config::TestConfig;
@@ -240,14 +239,15 @@ mod tests {
 
         let evidence = |at: usize, code: (i32, i32)| {
             let mut evidence = *answers.evidence(&asked[at]).expect("evidence");
-            evidence.rule_key.code = code;
-            evidence.rule = code_rule(code.0, code.1);
+            evidence.hold.rule_key.code = code;
+            evidence.hold.rule = code_rule(code.0, code.1);
             evidence
         };
         let certain = |evidence: &HeldEvidence, firmness| {
             let answer = HeldAnswer {
                 action: HoldAction::Fix,
                 firmness: Some(firmness),
+                because: "",
                 is_by_rule: true,
                 recovery: None,
             };
@@ -263,7 +263,7 @@ mod tests {
         let young = evidence(1, (13, 2));
         assert_eq!(certain(&young, AnswerFirmness::Firm), None);
         let mut repeated = old;
-        repeated.rule_key.failed = FailedReleases::OfJob;
+        repeated.hold.rule_key.failed = FailedReleases::OfJob;
         assert_eq!(certain(&repeated, AnswerFirmness::Firm), None);
         let of_request = evidence(0, (34, 102));
         assert_eq!(certain(&of_request, AnswerFirmness::Firm), None);
@@ -291,7 +291,7 @@ mod tests {
         log.add_held(7, 11_000);
         log.add_held(7, 16_490);
         let (answers, asked) = asked_answers(&log);
-        let is_new = |at: usize| answers.evidence(&asked[at]).expect("evidence").is_new_cause;
+        let is_new = |at: usize| answers.evidence(&asked[at]).expect("evidence").cause.is_new;
         assert_eq!([0, 1, 2, 3].map(is_new), [true, true, false, false]);
     }
 
@@ -302,10 +302,7 @@ mod tests {
         let (answers, _) = asked_answers(&log);
         let settings = TestConfig::load(&[]).advice;
         let lacks = |now, later| {
-            let untaught = HeldEvidence {
-                is_taught: false,
-                ..evidence(now, later)
-            };
+            let untaught = evidence(now, later).with(|one| one.learned.is_taught = false);
             let answer = answers.answer(&untaught, &settings);
             answers.lacks_outcomes(&answer, &untaught, &settings)
         };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::cause_evidence::{
-    AskedHold, CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, hold_cause,
-    probe_cause, probe_kind,
+use super::asked_causes::{
+    AskedCause, AskedHold, HELD_FOR_TWO_PROBES, ProbeCause, asked_causes, hold_cause, probe_cause,
+    probe_kind,
 };
 use super::codes::{HoldRule, hold_rule, reason_names_file, states_missing_output};
 use crate::answers::{
@@ -37,108 +37,135 @@ pub(super) const GOOD_FOR: f64 = 0.25;
 /// The facts that decide the answer about one held job.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldEvidence {
+    /// The hold itself.
+    pub hold: HoldEvidence,
+    /// The cause of the hold, and the other jobs that it concerns.
+    pub cause: CauseEvidence,
+    /// The place of the file that failed.
+    pub origin: OriginEvidence,
+    /// What was learned from earlier holds.
+    pub learned: LearnedEvidence,
+}
+
+/// The hold itself, and its job.
+#[derive(Debug, Clone, Copy)]
+pub struct HoldEvidence {
     /// Index of the hold in the history.
-    pub hold: usize,
+    pub index: usize,
     /// The record in which answers of a rule for the hold count.
     pub rule_key: RuleKey,
-    /// The odds of a release, now and later, at most as high as the failures for the reason leave them.
-    pub odds: HeldOdds,
     /// The rule for the hold code.
     pub rule: Option<HoldRule>,
     /// True if the job has not written an output file that it should have.
     pub lacks_output: bool,
-    /// The outcomes of holds for the same reason.
-    pub reason: ReasonRecord,
-    /// The state of the directory or server of its file when the hold began.
-    pub origin_state: OriginState,
-    /// True if a job got past the same named file since this job is held.
-    pub passed_since: bool,
-    /// True if the directory or server that it names has failed for two clusters since a job last got its files from
-    /// there.
-    pub has_origin_failed_since: bool,
-    /// True if outcomes of this owner, or of the named file, are known.
-    pub is_taught: bool,
-    /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
-    /// odds are no evidence of a permanent fault.
-    pub has_outcomes: bool,
+    /// Holds of the job for the code and subcode, this one included.
+    pub holds_for_code: usize,
+}
+
+/// The cause that a probe would be about, and the jobs that show whether it has passed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CauseEvidence {
+    /// Its kind and its key.
+    pub key: ProbeCause,
     /// Jobs that are held now for the cause, this one included.
-    pub held_for_cause: usize,
+    pub held: usize,
     /// Highest odds now among these jobs. A probe would release the job that has them.
-    pub best_of_cause: f64,
+    pub best_odds: f64,
     /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
     /// that were learned from, and nothing was learned here about any of these jobs, because their fault
     /// is known from other access points alone, or because they have been held for longer, in a log
     /// with few outcomes.
-    pub is_new_cause: bool,
-    /// The cause that a probe would be about: its kind and its key.
-    pub cause: ProbeCause,
+    pub is_new: bool,
     /// True if this job is one of those that a probe of the cause releases.
     pub is_probe: bool,
-    /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
-    /// held for it, or other jobs of the cluster that started the same program.
-    pub recovered: usize,
-    /// The latter alone; 0 if it was not the program that failed.
-    pub started_in_cluster: usize,
-    /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
-    /// them before: the owner of this job, or an unknown one.
-    pub is_perhaps_repaired: bool,
-    /// True if most jobs that got past holds whose reasons state the same were released by hand. A person may have
-    /// repaired each of them.
-    pub is_mostly_repaired: bool,
-    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
-    /// the job has no further fault.
-    pub has_cluster_succeeded: bool,
-    /// First runs of jobs that read files of its origin since the last failure there.
-    pub origin_reads: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub awaits_outcome: bool,
     /// True if a released job was held for the cause again, and none has got past it since.
     pub failed_again: bool,
     /// True if a job failed for the cause so recently that a probe would hardly find another state.
     pub failed_just_now: bool,
-    /// Holds of the job for the code and subcode, this one included.
-    pub holds_for_code: usize,
+    /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
+    /// held for it, or other jobs of the cluster that started the same program.
+    pub recovered: usize,
+    /// The latter alone; 0 if it was not the program that failed.
+    pub started_in_cluster: usize,
+    /// True if another job of the cluster succeeded since one failed like this. Nothing else shows that
+    /// the job has no further fault.
+    pub has_cluster_succeeded: bool,
+    /// True if a person released by hand all jobs that got past the cause, and may have repaired each of
+    /// them before: the owner of this job, or an unknown one.
+    pub is_perhaps_repaired: bool,
+}
+
+/// The directory or server of the file that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OriginEvidence {
+    /// Its state when the hold began.
+    pub state: OriginState,
+    /// First runs of jobs that read files of it since the last failure there.
+    pub reads: usize,
+    /// True if it has failed for two clusters since a job last got its files from there.
+    pub has_failed_since: bool,
+    /// True if a job got past the same named file since this job is held.
+    pub file_passed_since: bool,
+}
+
+/// What was learned from earlier holds that are like this one.
+#[derive(Debug, Clone, Copy)]
+pub struct LearnedEvidence {
+    /// The odds of a release, now and later, at most as high as the failures for the reason leave them.
+    pub odds: HeldOdds,
+    /// The outcomes of holds for the same reason.
+    pub reason: ReasonRecord,
+    /// True if outcomes of this owner, or of the named file, are known.
+    pub is_taught: bool,
+    /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
+    /// odds are no evidence of a permanent fault.
+    pub has_outcomes: bool,
+    /// True if most jobs that got past holds whose reasons state the same were released by hand. A person may have
+    /// repaired each of them.
+    pub is_mostly_repaired: bool,
     /// True if the hold is older than all that was learned from. Its odds are then a guess.
-    pub is_beyond_learned: bool,
+    pub is_hold_too_old: bool,
 }
 
 impl HeldEvidence {
     /// Returns the key of the record of releases because other jobs got past the cause.
     pub(super) fn recovery_key(&self) -> RecoveryKey {
         RecoveryKey {
-            code: self.rule_key.code,
-            has_cluster_succeeded: self.has_cluster_succeeded,
+            code: self.hold.rule_key.code,
+            has_cluster_succeeded: self.cause.has_cluster_succeeded,
         }
     }
 
     /// Returns true if the directory or server of the job's file failed for several owners when the hold began,
     /// and many jobs have read from it since.
     pub fn has_origin_recovered(&self) -> bool {
-        self.origin_state == OriginState::Fails && self.origin_reads >= MANY_READS
+        self.origin.state == OriginState::Fails && self.origin.reads >= MANY_READS
     }
 
     /// Returns true if the fault may be one of the job itself, by a rule or because the job has not written
     /// an output file, and all others that got past it may have been repaired one by one.
     pub fn may_need_repair(&self) -> bool {
-        let is_by_rule = self.rule.is_some_and(|rule| rule.expects_failure());
-        self.is_perhaps_repaired && (is_by_rule || self.lacks_output)
+        let is_by_rule = self.hold.rule.is_some_and(|rule| rule.expects_failure());
+        self.cause.is_perhaps_repaired && (is_by_rule || self.hold.lacks_output)
     }
 
     /// Returns true if an input file did not arrive, and no job is known to have got this one since. Jobs that got
     /// other files show that its directory or server is back, and not that the file is there.
     pub(super) fn rests_on_other_files(&self) -> bool {
-        let (code, _) = self.rule_key.code;
-        code == TRANSFER_INPUT && !self.passed_since
+        let (code, _) = self.hold.rule_key.code;
+        code == TRANSFER_INPUT && !self.origin.file_passed_since
     }
 
     /// Returns true if a plug-in failed to get an input file, and names no fault that passes, while other jobs got
     /// theirs from the same server, so that the fault is one of the file.
     pub fn failed_while_others_read(&self) -> bool {
-        let (code, subcode) = self.rule_key.code;
+        let (code, subcode) = self.hold.rule_key.code;
         self.rests_on_other_files()
             && is_plugin_transfer(code, subcode)
-            && self.origin_state == OriginState::Works
-            && !self.rule_key.named_fault.may_pass()
+            && self.origin.state == OriginState::Works
+            && !self.hold.rule_key.named_fault.may_pass()
             && !self.has_recovered()
     }
 
@@ -146,61 +173,63 @@ impl HeldEvidence {
     /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
     /// never sure to be so again, because what a job uses differs from run to run.
     pub(crate) fn agrees_with_rule(&self) -> bool {
-        let is_of_request = self.rule.is_some_and(|rule| rule.raises_request());
-        let agrees = self.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
+        let is_of_request = self.hold.rule.is_some_and(|rule| rule.raises_request());
+        let agrees = self.learned.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
         self.has_outcomes_here() && !is_of_request && agrees
     }
 
     /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
     /// days that a server which fails has no such file, so that the age then says nothing.
     pub(super) fn outlasts_passing_faults(&self) -> bool {
-        let (code, subcode) = self.rule_key.code;
-        self.is_beyond_learned && !is_plugin_transfer(code, subcode)
+        let (code, subcode) = self.hold.rule_key.code;
+        self.learned.is_hold_too_old && !is_plugin_transfer(code, subcode)
     }
 
     /// Returns true if a released job with the cause was held again, and none has got past it since, so that the
     /// fault of this one stays, too: a machine did not start the installed program again, or an output file was
     /// missing again, and the hold has lasted for longer than faults that pass.
     pub fn stays_after_failed_release(&self) -> bool {
-        let is_output = self.lacks_output && self.outlasts_passing_faults();
-        let is_machine = self.rule_key.named_fault == NamedFault::Machine;
-        self.failed_again && (is_output || is_machine)
+        let is_output = self.hold.lacks_output && self.outlasts_passing_faults();
+        let is_machine = self.hold.rule_key.named_fault == NamedFault::Machine;
+        self.cause.failed_again && (is_output || is_machine)
     }
 
     /// Returns the probability of success now: the odds, or that of the jobs that got past the cause.
     pub fn probability_now(&self) -> f64 {
         let recovered = self.recovered_probability();
-        recovered.map_or(self.odds.now, |recovered| recovered.max(self.odds.now))
+        recovered.map_or(self.learned.odds.now, |recovered| {
+            recovered.max(self.learned.odds.now)
+        })
     }
 
     /// Returns the posterior mean of the chance of success with Jeffreys' prior, if all jobs of the cause since its
     /// last failure got past it; `None` if they show nothing.
     fn recovered_probability(&self) -> Option<f64> {
-        let successes = self.recovered as f64;
+        let successes = self.cause.recovered as f64;
         self.has_recovered()
             .then(|| (successes + 0.5) / (successes + 1.0))
     }
 
     /// Returns true if this log shows outcomes of holds for the reason.
     pub fn has_outcomes_here(&self) -> bool {
-        self.reason.is_known() && self.is_learned_here()
+        self.learned.reason.is_known() && self.is_learned_here()
     }
 
     /// Returns true if the odds follow from outcomes of such holds in this log.
     pub(super) fn is_learned_here(&self) -> bool {
-        self.odds.learned_from == LearnedFrom::ThisLog
+        self.learned.odds.learned_from == LearnedFrom::ThisLog
     }
 
     /// Returns true if no outcome of such holds is known, here or elsewhere, so that the odds are of other kinds
     /// of holds.
     pub fn is_of_unknown_kind(&self) -> bool {
-        self.odds.learned_from == LearnedFrom::Nothing
+        self.learned.odds.learned_from == LearnedFrom::Nothing
     }
 
     /// Returns the probability of success now that a page states; `None` if it is unknown. The odds of an older
     /// hold than all that were learned from, and of a kind that nothing was learned about, do not count.
     pub fn stated_probability(&self) -> Option<f64> {
-        if self.is_beyond_learned || self.is_of_unknown_kind() {
+        if self.learned.is_hold_too_old || self.is_of_unknown_kind() {
             self.recovered_probability()
         } else {
             Some(self.probability_now())
@@ -209,26 +238,26 @@ impl HeldEvidence {
 
     /// Returns the probability of a later success that a page states; `None` if it is unknown.
     pub fn stated_later(&self) -> Option<f64> {
-        let is_known = !self.is_beyond_learned && !self.is_of_unknown_kind();
-        is_known.then_some(self.odds.later)
+        let is_known = !self.learned.is_hold_too_old && !self.is_of_unknown_kind();
+        is_known.then_some(self.learned.odds.later)
     }
 
     /// Returns true if the probability of success now follows from outcomes at other access points alone,
     /// and not from jobs that got past the cause here.
     pub fn is_known_from_elsewhere(&self) -> bool {
-        self.odds.learned_from == LearnedFrom::OtherLogs && !self.has_recovered()
+        self.learned.odds.learned_from == LearnedFrom::OtherLogs && !self.has_recovered()
     }
 
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
     /// it, or one where the odds agree and the cause is small, as one job is then its probe.
     pub(super) fn has_recovered(&self) -> bool {
-        let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.held_for_cause);
-        let enough = if is_small && self.odds.higher_now() >= TRY_FROM {
+        let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.cause.held);
+        let enough = if is_small && self.learned.odds.higher_now() >= TRY_FROM {
             1
         } else {
             RECOVERED_WITHOUT_ODDS
         };
-        self.recovered >= enough
+        self.cause.recovered >= enough
     }
 }
 
@@ -258,7 +287,7 @@ pub(crate) fn held_evidence(
         .zip(odds)
         .map(|(&index, odds)| AskedHold::new(history, index, odds, asked_ms))
         .collect();
-    let causes = cause_evidence(history, &asked, asked_ms, &learned_age);
+    let causes = asked_causes(history, &asked, asked_ms, &learned_age);
 
     let inputs = EvidenceInputs {
         history,
@@ -272,7 +301,7 @@ pub(crate) fn held_evidence(
         inputs.evidence(asked, key, &causes[&key])
     });
     let holds = evidence.collect();
-    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
+    let state_of = |(key, cause): (ProbeCause, AskedCause)| Some((key, Arc::new(cause.state?)));
     Ok(AllEvidence {
         holds,
         states: causes.into_iter().filter_map(state_of).collect(),
@@ -323,63 +352,53 @@ struct EvidenceInputs<'a> {
 }
 
 impl EvidenceInputs<'_> {
-    /// Returns the evidence on an asked hold, for the cause with the key `cause_key`.
-    fn evidence(
-        &self,
-        asked: &AskedHold,
-        cause_key: ProbeCause,
-        cause: &CauseEvidence,
-    ) -> HeldEvidence {
-        let &EvidenceInputs {
-            history, asked_ms, ..
-        } = self;
-        let &AskedHold {
-            hold: index,
-            odds,
-            reason,
-            succeeded,
-            named_fault,
-            origin_state,
-            reads_since,
-            ..
-        } = asked;
-        let hold = &history.holds[index];
+    /// Returns the evidence on an asked hold, for the cause with the key `key`.
+    fn evidence(&self, asked: &AskedHold, key: ProbeCause, cause: &AskedCause) -> HeldEvidence {
+        let (history, asked_ms) = (self.history, self.asked_ms);
+        let hold = &history.holds[asked.hold];
         let is_taught = is_taught(history, hold, asked_ms);
-        let started_in_cluster = started_in_cluster(hold, succeeded);
-        let rule = hold_rule(named_fault.corrects(hold.stated));
+        let started_in_cluster = started_in_cluster(hold, asked.succeeded);
+        let rule = hold_rule(asked.named_fault.corrects(hold.stated));
         HeldEvidence {
-            hold: index,
-            rule_key: RuleKey {
-                code: (hold.code, hold.subcode),
-                named_fault,
-                failed: failed_releases(hold, rule.as_ref(), cause),
+            hold: HoldEvidence {
+                index: asked.hold,
+                rule_key: RuleKey {
+                    code: (hold.code, hold.subcode),
+                    named_fault: asked.named_fault,
+                    failed: failed_releases(hold, rule.as_ref(), cause),
+                },
+                rule,
+                lacks_output: states_missing_output(hold.stated),
+                holds_for_code: hold.earlier_for_code as usize + 1,
             },
-            odds,
-            rule,
-            lacks_output: states_missing_output(hold.stated),
-            reason,
-            origin_state,
-            passed_since: has_passed_since(history, hold, asked_ms),
-            has_origin_failed_since: has_origin_failed_since(history, hold, asked_ms),
-            is_taught,
-            has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
-            held_for_cause: cause.held.len(),
-            best_of_cause: cause.best_odds,
-            is_new_cause: cause.is_new(asked_ms - self.learned_age.max_ms),
-            cause: cause_key,
-            recovered: cause.recovered().max(started_in_cluster),
-            started_in_cluster,
-            is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
-            is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
-            has_cluster_succeeded: succeeded > 0,
-            origin_reads: (cause.state)
-                .map_or(reads_since, |state| state.reads_since.max(reads_since)),
-            awaits_outcome: self.awaited.contains(&hold_cause(hold)),
-            is_probe: cause.probes.contains(&index),
-            failed_again: cause.failed_again,
-            failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
-            holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+            cause: CauseEvidence {
+                key,
+                held: cause.held.len(),
+                best_odds: cause.best_odds,
+                is_new: cause.is_new(asked_ms - self.learned_age.max_ms),
+                is_probe: cause.probes.contains(&asked.hold),
+                awaits_outcome: self.awaited.contains(&hold_cause(hold)),
+                failed_again: cause.failed_again,
+                failed_just_now: cause.last_failure_ms > Some(asked_ms - self.good_for_ms),
+                recovered: cause.recovered().max(started_in_cluster),
+                started_in_cluster,
+                has_cluster_succeeded: asked.succeeded > 0,
+                is_perhaps_repaired: started_in_cluster == 0 && is_perhaps_repaired(cause, hold),
+            },
+            origin: OriginEvidence {
+                state: asked.origin_state,
+                reads: asked.reads_since.max(cause.reads_since()),
+                has_failed_since: has_origin_failed_since(history, hold, asked_ms),
+                file_passed_since: has_passed_since(history, hold, asked_ms),
+            },
+            learned: LearnedEvidence {
+                odds: asked.odds,
+                reason: asked.reason,
+                is_taught,
+                has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
+                is_mostly_repaired: is_mostly_repaired(history, hold, asked_ms),
+                is_hold_too_old: self.learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
+            },
         }
     }
 }
@@ -387,11 +406,7 @@ impl EvidenceInputs<'_> {
 /// Returns what earlier releases have shown about the fault of `hold`, which is for `cause` and has the `rule`. The
 /// jobs of a cluster use about as much as each other, so that one failure shows that the request is too low for the
 /// others, too.
-fn failed_releases(
-    hold: &PastHold,
-    rule: Option<&HoldRule>,
-    cause: &CauseEvidence,
-) -> FailedReleases {
+fn failed_releases(hold: &PastHold, rule: Option<&HoldRule>, cause: &AskedCause) -> FailedReleases {
     let is_of_request = rule.is_some_and(HoldRule::raises_request);
     if hold.is_repeated() {
         FailedReleases::OfJob
@@ -404,7 +419,7 @@ fn failed_releases(
 
 /// Returns true if one person released by hand all jobs that got past the `cause` of `hold`: its owner, or
 /// an unknown one.
-fn is_perhaps_repaired(cause: &CauseEvidence, hold: &PastHold) -> bool {
+fn is_perhaps_repaired(cause: &AskedCause, hold: &PastHold) -> bool {
     let owner = cause.state.and_then(|state| state.by_hand_of);
     owner.is_some_and(|owner| owner == 0 || owner == hold.owner)
 }
@@ -536,9 +551,9 @@ mod tests {
         let store = log.store();
         let history = HoldHistory::new(&store);
         let failed = |rule: Option<HoldRule>, failed_again| {
-            let cause = CauseEvidence {
+            let cause = AskedCause {
                 failed_again,
-                ..CauseEvidence::default()
+                ..AskedCause::default()
             };
             failed_releases(&history.holds[0], rule.as_ref(), &cause)
         };

@@ -2,21 +2,30 @@
 //! learned, and by the outcomes of other jobs with the same cause.
 
 mod action;
+mod answer_rules;
 mod asked_answers;
-mod cause_evidence;
+mod asked_causes;
+mod code_answer;
 mod codes;
+mod failure_rules;
 mod held_answer;
 mod held_evidence;
+mod release_rules;
+#[cfg(test)]
+mod test_evidence;
 
 pub use action::{AnswerFirmness, HoldAction, answer_rank, answer_words};
+pub use answer_rules::CODE_RULE;
+pub(crate) use answer_rules::held_answer;
 pub use asked_answers::AskedAnswers;
-pub(crate) use cause_evidence::hold_cause;
-pub use cause_evidence::{ProbeCause, probe_count};
+pub(crate) use asked_causes::hold_cause;
+pub use asked_causes::{ProbeCause, probe_count};
 pub use codes::{
     HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
     rule_without_odds,
 };
 pub use held_answer::HeldAnswer;
-pub(crate) use held_answer::held_answer;
-pub use held_evidence::HeldEvidence;
 pub(crate) use held_evidence::held_evidence;
+pub use held_evidence::{
+    CauseEvidence, HeldEvidence, HoldEvidence, LearnedEvidence, OriginEvidence,
+};

@@ -246,7 +246,9 @@ impl Asking<'_> {
         let evidence = held_evidence(self.history, model, &held, self.asked_ms)?;
         let mut causes = HashMap::new();
         let answer = |evidence: &HeldEvidence| {
-            let first = *causes.entry(evidence.cause).or_insert(evidence.hold);
+            let first = *causes
+                .entry(evidence.cause.key)
+                .or_insert(evidence.hold.index);
             self.answer(evidence, first)
         };
         Ok(evidence.holds.iter().map(answer).collect())
@@ -258,21 +260,22 @@ impl Asking<'_> {
             firmness,
             is_by_rule,
             recovery,
+            ..
         } = held_answer(evidence, &self.limits, self.settings.advice);
         RehearsedAnswer {
             moment: self.moment,
             asked_ms: self.asked_ms,
-            odds: evidence.odds,
+            odds: evidence.learned.odds,
             stated: evidence.stated_probability(),
             action,
             firmness,
-            holds: self.history.holds[evidence.hold].cycle.earlier_holds + 1,
-            hold: evidence.hold,
+            holds: self.history.holds[evidence.hold.index].cycle.earlier_holds + 1,
+            hold: evidence.hold.index,
             first_of_cause,
-            held_for_cause: evidence.held_for_cause,
-            is_probe: evidence.is_probe,
-            rule_key: evidence.rule_key,
-            rule: evidence.rule.map(|rule| rule.action),
+            held_for_cause: evidence.cause.held,
+            is_probe: evidence.cause.is_probe,
+            rule_key: evidence.hold.rule_key,
+            rule: evidence.hold.rule.map(|rule| rule.action),
             is_by_rule,
             agrees_with_rule: evidence.agrees_with_rule(),
             recovery,

@@ -38,7 +38,7 @@ pub(super) struct AskedHold {
 
 /// What is known about one cause, and about the jobs that are held for it.
 #[derive(Debug, Default)]
-pub(super) struct CauseEvidence {
+pub(super) struct AskedCause {
     /// Each job, with its odds now.
     pub(super) held: Vec<(usize, f64)>,
     /// Highest odds now among them.
@@ -57,11 +57,16 @@ pub(super) struct CauseEvidence {
     pub(super) state: Option<ThingState>,
 }
 
-impl CauseEvidence {
+impl AskedCause {
     /// Returns the number of jobs of the cause that are known to have got past it since its last
     /// failure or new hold, and so since each of the holds that last.
     pub(super) fn recovered(&self) -> usize {
         self.state.map_or(0, |state| state.successes_since)
+    }
+
+    /// Returns the number of reads from the thing that failed, since its last failure.
+    pub(super) fn reads_since(&self) -> usize {
+        self.state.map_or(0, |state| state.reads_since)
     }
 
     /// Returns true if nothing was learned about its jobs, and no failure is known since `since_ms`.
@@ -74,14 +79,14 @@ impl CauseEvidence {
 }
 
 /// Groups the holds in `asked`, which last at `asked_ms`, by cause.
-pub(super) fn cause_evidence(
+pub(super) fn asked_causes(
     history: &HoldHistory<'_>,
     asked: &[AskedHold],
     asked_ms: i64,
     learned_age: &LearnedAge,
-) -> HashMap<ProbeCause, CauseEvidence> {
+) -> HashMap<ProbeCause, AskedCause> {
     let is_young_log = is_young(history, asked, asked_ms);
-    let mut causes: HashMap<ProbeCause, CauseEvidence> = HashMap::new();
+    let mut causes: HashMap<ProbeCause, AskedCause> = HashMap::new();
     for AskedHold {
         hold: index,
         kind,
