@@ -75,7 +75,7 @@ const ROWS: &[Row] = &[
     (12, 2, "OUT@AP EF STARTER at 192.0.2.8 failed to send file(s) to <192.0.2.40:9618>; failed to read from file /srv/fit.h5: (errno 2) No such file or directory", Thing::SandboxFile, Outcome::Absent, Some(TryOne), "fit.h5"),
     (0, 0, "Service Unavailable", Thing::RemoteSystem, Outcome::Unavailable, Some(Later), "answers again"),
     (0, 0, "Unauthorized.", Thing::RemoteSystem, Outcome::Denied, Some(Fix), "renew the credential"),
-    (0, 0, "Job not found", Thing::RemoteSystem, Outcome::Absent, Some(TryOne), "look there"),
+    (0, 0, "Job not found", Thing::RemoteSystem, Outcome::Absent, Some(TryOne), "submit it again"),
     (2, 25, "Globus error 25: the job manager detected an invalid script status", Thing::RemoteSystem, Outcome::Invalid, Some(TryOne), "administrators"),
     (2, 124, "Globus error 124: old job manager is still alive", Thing::RemoteSystem, Outcome::Busy, Some(Later), "release it"),
     (26, 0, "HTCondor-CE held job due to invalid job universe.", Thing::RemoteRequest, Outcome::Invalid, Some(Fix), "universe = grid"),
