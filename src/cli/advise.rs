@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use poolcast_advice::HeldGrouping;
@@ -163,8 +164,8 @@ pub struct AdviceFilterArgs {
     #[arg(long = "cluster", value_name = "ID", value_parser = clap::value_parser!(i32).range(0..))]
     pub clusters: Vec<i32>,
     /// Only jobs with this answer
-    #[arg(long = "action", value_enum, value_name = "ACTION")]
-    pub actions: Vec<ActionFilter>,
+    #[arg(long = "action", value_name = "ACTION", value_parser = action_parser())]
+    pub actions: Vec<HoldAction>,
     /// Only jobs with these causes, by their names on the page, separated by commas
     #[arg(long = "cause", value_name = "NAME", value_delimiter = ',')]
     pub causes: Vec<String>,
@@ -179,32 +180,13 @@ pub struct HoldCodeFilter {
     pub subcode: Option<i32>,
 }
 
-/// An answer of `advise`, as the option names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the answers of `advise`")]
-pub enum ActionFilter {
-    Release,
-    Probe,
-    Later,
-    Fix,
-    Remove,
-    Leave,
-    None,
-}
-
-impl ActionFilter {
-    /// The action that the filter selects.
-    pub fn action(self) -> HoldAction {
-        match self {
-            ActionFilter::Release => HoldAction::Release,
-            ActionFilter::Probe => HoldAction::Probe,
-            ActionFilter::Later => HoldAction::Later,
-            ActionFilter::Fix => HoldAction::Fix,
-            ActionFilter::Remove => HoldAction::Remove,
-            ActionFilter::Leave => HoldAction::Leave,
-            ActionFilter::None => HoldAction::None,
-        }
-    }
+/// Parses an action by its word.
+fn action_parser() -> impl TypedValueParser<Value = HoldAction> {
+    let actions = HoldAction::COUNTED;
+    PossibleValuesParser::new(actions.map(HoldAction::word)).try_map(move |word| {
+        let named = actions.into_iter().find(|action| action.word() == word);
+        named.ok_or("not an action")
+    })
 }
 
 /// Order of jobs.

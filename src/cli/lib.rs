@@ -28,7 +28,7 @@ mod train;
 
 use clap::{ArgAction, Parser, Subcommand};
 
-pub use advise::{ActionFilter, AdviceFilterArgs, AdviseArgs, HoldCodeFilter, JobOrder};
+pub use advise::{AdviceFilterArgs, AdviseArgs, HoldCodeFilter, JobOrder};
 pub use collect::CollectArgs;
 pub use dag::DagArgs;
 pub use doctor::DoctorArgs;

@@ -420,7 +420,6 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
                 .subcode
                 .is_none_or(|subcode| subcode == advice.hold.subcode)
     };
-    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.verdict.action;
 
     // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
@@ -429,7 +428,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         && (owners.is_empty() || owners.iter().any(is_owner))
         && (codes.is_empty() || codes.iter().any(is_code))
         && (clusters.is_empty() || clusters.contains(&advice.job.id.cluster))
-        && (actions.is_empty() || actions.iter().any(is_action))
+        && (actions.is_empty() || actions.contains(&advice.verdict.action))
         && (causes.is_empty() || has_cause_name(advice, causes))
 }
 
@@ -526,7 +525,7 @@ fn filter_options(args: &AdviseArgs) -> String {
         options.push_str(&format!(" --cluster {cluster}"));
     }
     for action in &filter.actions {
-        options.push_str(&format!(" --action {}", action.action().word()));
+        options.push_str(&format!(" --action {}", action.word()));
     }
     options
 }

@@ -82,27 +82,8 @@ impl ReportInputs {
     pub fn read(dir: &Path, is_anonymous: bool) -> Result<ReportInputs> {
         let dir = condor::results_directory(dir)?;
         let kind = kind_of(&dir)?;
-        let config = Config::read(&dir)?;
-        let mut inputs = ReportInputs {
-            parameter_names: ParameterNames::from_config(&config),
-            is_anonymous,
-            is_job: false,
-            reload_s: None,
-            config,
-            kind,
-            trials: Vec::new(),
-            planned: 1,
-            is_dag_over: false,
-            failed_nodes: BTreeMap::new(),
-            best: None,
-            best_ranked: None,
-            choices: Vec::new(),
-            run: None,
-            evaluation: None,
-            rehearsal: None,
-            dir,
-        };
-
+        let mut inputs = ReportInputs::empty(Config::read(&dir)?, kind, dir);
+        inputs.is_anonymous = is_anonymous;
         match kind {
             ReportedKind::Run => inputs.run = Some(inputs.dir.clone()),
             ReportedKind::Sweep | ReportedKind::Dag => inputs.read_trials()?,
@@ -119,16 +100,31 @@ impl ReportInputs {
     /// # Errors
     /// Fails if a file cannot be read.
     pub fn of_job(sweep: &SweepFolder, rows: &[TrialRow], results: &Path) -> Result<ReportInputs> {
-        let mut inputs = ReportInputs {
-            parameter_names: ParameterNames::from_config(&sweep.config),
+        // The commands for a sweep reproduce all results, also for a DAG.
+        let mut inputs =
+            ReportInputs::empty(sweep.config.clone(), ReportedKind::Sweep, sweep.dir.clone());
+        inputs.is_job = true;
+        inputs.planned = sweep.plan.trials;
+        let mut valued = Vec::new();
+        for row in rows {
+            inputs.add_row(row, &mut valued);
+        }
+        inputs.choose(valued);
+        inputs.read_results(results)?;
+        Ok(inputs)
+    }
+
+    /// The input of a report on `dir` before anything is known of trials.
+    fn empty(config: Config, kind: ReportedKind, dir: PathBuf) -> ReportInputs {
+        ReportInputs {
+            parameter_names: ParameterNames::from_config(&config),
             is_anonymous: false,
-            is_job: true,
+            is_job: false,
             reload_s: None,
-            config: sweep.config.clone(),
-            // The commands for a sweep reproduce all results, also for a DAG.
-            kind: ReportedKind::Sweep,
+            config,
+            kind,
             trials: Vec::new(),
-            planned: sweep.plan.trials,
+            planned: 1,
             is_dag_over: false,
             failed_nodes: BTreeMap::new(),
             best: None,
@@ -137,15 +133,8 @@ impl ReportInputs {
             run: None,
             evaluation: None,
             rehearsal: None,
-            dir: sweep.dir.clone(),
-        };
-        let mut valued = Vec::new();
-        for row in rows {
-            inputs.add_row(row, &mut valued);
+            dir,
         }
-        inputs.choose(valued);
-        inputs.read_results(results)?;
-        Ok(inputs)
     }
 
     /// Reads the best model, its scores and the choices from the directory `results`.
