@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory as _, FromArgMatches as _};
 use poolcast::cmd;
 use poolcast_base::{error, escape, output, pager, program};
-use poolcast_cli::Cli;
+use poolcast_cli::{Cli, program};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
 /// Parses the arguments of the process, as `Cli::try_parse` does, but with the long text of
 /// `--version`, because `build.rs` sets its variables for this package alone.
 fn parse_arguments() -> Result<Cli, clap::Error> {
-    let matches = Cli::command().long_version(VERSION).try_get_matches()?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
+    let matches = program().long_version(VERSION).try_get_matches()?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program()))
 }
 
 /// Returns the exit code for the result of a call, and prints the error if it failed. A closed

@@ -11,6 +11,7 @@ mod parameter_flags;
 mod parse;
 mod policy;
 mod predict;
+mod program;
 mod provision;
 mod publish;
 mod rehearse;
@@ -39,6 +40,7 @@ pub use parameter_flags::ParameterFlags;
 pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
+pub use program::program;
 pub use provision::{
     DecisionArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
     ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
@@ -69,7 +71,7 @@ pub use train::TrainArgs;
     version,
     bin_name = "poolcast",
     propagate_version = true,
-    max_term_width = 100
+    max_term_width = program::HELP_WIDTH
 )]
 pub struct Cli {
     /// Print detailed progress on stderr; -vv adds debugging messages [default: POOLCAST_LOG, else
@@ -158,7 +160,7 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Advise what to do with held jobs, and say why
     ///
-    /// Prints a page with one line per hold cause, and the commands for all jobs of that cause. It uses what there is: logs, the queue, and a run. Without a run, rules and the outcomes in the logs answer.
+    /// Prints a page with a row for each thing that failed, such as a server or a full disk, or with the causes and their commands if they are few. It uses what there is: logs, the queue, and a run. Without a run, rules and the outcomes in the logs answer.
     ///
     /// Exit codes: 0 done, also if a named job has ended; for one held job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors; 130 interrupted, with --watch.
     ///

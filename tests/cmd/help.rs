@@ -5,12 +5,9 @@ use crate::place::{Outcome, Place};
 /// Returns the verbs that `--help` lists.
 fn verbs(place: &Place) -> Vec<String> {
     let help = place.stdout("--help");
-    let listed = help
-        .split("Commands:\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n\n").next())
-        .expect("a list");
-    let names = listed
+    let (_, groups) = help.split_once("Held jobs:\n").expect("a list");
+    let (groups, _) = groups.split_once("\nOptions:\n").expect("its end");
+    let names = groups
         .lines()
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.map(|line| {
@@ -19,7 +16,7 @@ fn verbs(place: &Place) -> Vec<String> {
             .expect("a name")
             .to_owned()
     });
-    names.filter(|name| name != "help").collect()
+    names.collect()
 }
 
 #[test]
