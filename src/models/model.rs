@@ -194,11 +194,6 @@ impl Model {
         self.split_by_parameter(&self.flat)
     }
 
-    /// Sets every parameter's elements from `weights`, in the format of [`Model::weights`].
-    pub fn set_weights(&mut self, weights: &[Vec<f32>]) {
-        self.flat = self.engine.flatten(weights);
-    }
-
     /// All parameters in the order in which the engine reads them. The padding in between is zero.
     pub fn flat_weights(&self) -> &[f32] {
         &self.flat

@@ -45,14 +45,6 @@ impl JobOutcome {
             JobOutcome::Cancelled => "was cancelled",
         }
     }
-
-    /// Returns true if it makes sense to submit another such job.
-    pub fn allows_successor(self) -> bool {
-        match self {
-            JobOutcome::Completed | JobOutcome::Timeout | JobOutcome::Lost => true,
-            JobOutcome::Failed | JobOutcome::Cancelled => false,
-        }
-    }
 }
 
 /// Parses the words of `job_state`. The first word is the state, the others are flags. Up to Slurm
