@@ -149,6 +149,20 @@ pub(super) struct AdviceSources {
     pub(super) is_about_all_users: bool,
 }
 
+/// The configuration of the run that was `learned` from; of a published model, the settings of advice alone.
+fn config_of(learned: Option<&LearnedRun>, built_in: Config) -> Result<Config> {
+    let Some(learned) = learned else {
+        return Ok(built_in);
+    };
+    match &learned.published {
+        Some(published) => Ok(Config {
+            advice: published.settings.clone(),
+            ..built_in
+        }),
+        None => Config::read(&learned.run),
+    }
+}
+
 /// A log that was made from a history. It has names, so it is removed again.
 struct HistoryLog {
     path: PathBuf,
@@ -181,17 +195,7 @@ impl AdviceSources {
             Some(results) => Some(LearnedRun::open(results)?),
             None => site_model(&built_in),
         };
-        let published = learned
-            .as_ref()
-            .and_then(|learned| learned.published.as_ref());
-        let config = match (&learned, published) {
-            (Some(learned), None) => Config::read(&learned.run)?,
-            (_, Some(published)) => Config {
-                advice: published.settings.clone(),
-                ..built_in
-            },
-            (None, None) => built_in,
-        };
+        let config = config_of(learned.as_ref(), built_in)?;
         let mut has_logs_of_queue = false;
         let mut has_event_log = false;
         let mut is_of_history = false;

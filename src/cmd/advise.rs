@@ -61,10 +61,15 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         print_idle_advice(args, &sources, args.now.unwrap_or_else(now_ms))?;
         return Ok(EXIT_DONE);
     }
+    answer(args, &sources)
+}
+
+/// Judges the held jobs, prints the advice, records it, and sends it to where the options say.
+fn answer(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
+    let now_ms = args.now.unwrap_or_else(now_ms);
     let shown = match args.thing {
         Some(number) => {
             let (dir, call) = (sources.state_dir(), repeat_command(args));
-            let now_ms = args.now.unwrap_or_else(now_ms);
             Some(shown_thing(
                 dir.as_deref(),
                 number,
@@ -74,8 +79,8 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         }
         None => None,
     };
-    let asked = ask(args, &sources, &sources.selections)?;
-    let view = view_of(args, &sources, &asked, shown.as_ref());
+    let asked = ask(args, sources, &sources.selections)?;
+    let view = view_of(args, sources, &asked, shown.as_ref());
     if let Some(shown) = shown.filter(|shown| view.chosen.len() < shown.jobs()) {
         note_missing_jobs(&view, &shown)?;
     }
@@ -83,13 +88,12 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     if let Some(skipped) = skipped.filter(|_| args.ids) {
         output::note(&format!("note: {}", skipped_jobs_words(skipped)));
     }
-    let is_one_job = is_one_job(&sources);
-    print_view(args, &sources, &view, is_one_job && !view.chosen.is_empty())?;
+    let is_one_job = is_one_job(sources);
+    print_view(args, sources, &view, is_one_job && !view.chosen.is_empty())?;
     if args.at.is_none() {
-        let now_ms = args.now.unwrap_or_else(now_ms);
-        asked.record(&sources, &view.chosen, now_ms);
+        asked.record(sources, &view.chosen, now_ms);
     }
-    outlets::send_all(args, &sources, &view)?;
+    outlets::send_all(args, sources, &view)?;
     Ok(if is_one_job || args.exit_code {
         exit_code(&view.chosen)
     } else {

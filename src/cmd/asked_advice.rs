@@ -119,20 +119,19 @@ impl ComputedAdvice {
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
         let of_end = learned.filter(|_| at_ms.is_none());
-        let earlier = match of_end {
-            Some(learned) => apply_earlier_answers(learned, &store, settings, &mut all, &mut basis),
-            None => None,
-        };
+        let earlier = of_end.and_then(|learned| {
+            apply_earlier_answers(learned, &store, settings, &mut all, &mut basis)
+        });
 
         let mut agreement = None;
         if let Some(queue) = question.queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
-            let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
+            let (corrected, mut found) = queue.correct(all, ap, basis.asked_ms);
+            // The queue was asked for the jobs of one user alone.
+            if has_jobs_of_others {
+                found.not_in_queue = 0;
+            }
             (all, agreement) = (corrected, Some(found));
-        }
-        // The queue was asked for the jobs of one user alone.
-        if let Some(found) = agreement.as_mut().filter(|_| has_jobs_of_others) {
-            found.not_in_queue = 0;
         }
 
         apply_reason_rules(&mut all);
@@ -141,11 +140,10 @@ impl ComputedAdvice {
             name_other_schedds(&mut all);
         }
         let ended = check_selections(&store, &all, question.selections, at_ms)?;
-        let loops = if has_jobs_of_others {
-            Vec::new()
-        } else {
-            loops_beside(&all, &store, basis.asked_ms, is_queue_of_now, &words)
-        };
+        let mut loops = Vec::new();
+        if !has_jobs_of_others {
+            loops = loops_beside(&all, &store, basis.asked_ms, is_queue_of_now, &words);
+        }
 
         Ok(ComputedAdvice {
             basis,

@@ -72,37 +72,51 @@ pub(super) fn read_container(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if scan.has("invalid image name") {
         outcome = Outcome::Invalid;
     }
-    let lacks_program = scan.has("executable file not found in");
-    let (thing, operation) = match (program, pulled) {
-        (Some(_), _) => (Thing::Program, Operation::Start),
-        _ if lacks_program => (Thing::Program, Operation::Start),
-        _ if outcome == Outcome::Invalid && scan.has("image name") => {
-            (Thing::Image, Operation::Start)
-        }
-        _ if words.has_any(CONTAINER_SOFTWARE) => (Thing::ContainerSoftware, Operation::Start),
-        _ if pulled.is_some() || words.has_any(PULL_WORDS) => (Thing::Image, Operation::Pull),
-        _ if outcome.passes() && words.has("docker") => {
-            (Thing::ContainerSoftware, Operation::Start)
-        }
-        _ => (Thing::Image, Operation::Start),
-    };
+    let (thing, operation) =
+        failed_part(scan, &words, outcome, program.is_some(), pulled.is_some());
     if scan.has("requested cpus") {
         outcome = Outcome::Busy;
     }
-    let image = || {
-        scan.after("image name: ")
-            .or_else(|| scan.after("image "))
-            .and_then(leading_word)
-            .filter(|word| word.contains(['/', ':', '.']))
-            .or_else(|| scan.name_after("open image "))
-    };
     let name = program
         .or(pulled)
-        .or_else(|| image().filter(|_| thing == Thing::Image));
+        .or_else(|| image_name(scan).filter(|_| thing == Thing::Image));
     Some(
         ReasonFacts::of(thing, operation, outcome)
             .on(Side::ExecutionPoint)
             .numbered(number)
             .named(name),
     )
+}
+
+/// Returns what of a container failed, and when: the program in it, its image, or the software that starts it. The
+/// `words` of the reason are without names, and the `outcome` is read from them.
+fn failed_part(
+    scan: &Scan<'_>,
+    words: &Scan<'_>,
+    outcome: Outcome,
+    names_program: bool,
+    names_pulled: bool,
+) -> (Thing, Operation) {
+    if names_program || scan.has("executable file not found in") {
+        (Thing::Program, Operation::Start)
+    } else if outcome == Outcome::Invalid && scan.has("image name") {
+        (Thing::Image, Operation::Start)
+    } else if words.has_any(CONTAINER_SOFTWARE) {
+        (Thing::ContainerSoftware, Operation::Start)
+    } else if names_pulled || words.has_any(PULL_WORDS) {
+        (Thing::Image, Operation::Pull)
+    } else if outcome.passes() && words.has("docker") {
+        (Thing::ContainerSoftware, Operation::Start)
+    } else {
+        (Thing::Image, Operation::Start)
+    }
+}
+
+/// Returns the name of an image that was not pulled.
+fn image_name<'a>(scan: &'a Scan<'_>) -> Option<&'a str> {
+    scan.after("image name: ")
+        .or_else(|| scan.after("image "))
+        .and_then(leading_word)
+        .filter(|word| word.contains(['/', ':', '.']))
+        .or_else(|| scan.name_after("open image "))
 }
