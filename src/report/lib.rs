@@ -53,8 +53,9 @@ pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> 
     } else {
         parts_on_models(inputs, held)?
     };
+    let named = held.filter(|_| !inputs.is_anonymous);
     Ok(Report {
-        title: inputs.title(),
+        title: named.map_or_else(|| inputs.title(), HeldJobs::title),
         about: inputs.about(held),
         reload_s: inputs.reload_s,
         parts,

@@ -89,6 +89,10 @@ fn page_does_not_depend_on_the_environment() {
 #[test]
 fn page_and_json_document_have_the_same_rows() {
     let report = FINISHED.json("report out --json");
+    assert_eq!(
+        report["title"],
+        "localhost: 8 held jobs, 2026-11-21 02:26:17 UTC"
+    );
     let page = text(&FINISHED, "out/report.html");
     let mut rows = 0;
     let mut tables = 0;
