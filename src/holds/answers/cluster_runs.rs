@@ -118,16 +118,21 @@ pub(super) fn runs_by_cluster<T: Ord + Send>(
 /// Returns the run of a job that ended well, if there was one. A job that failed later may share that
 /// fault with the held one.
 fn good_run(job: u32, history: &JobHistory<'_>) -> Option<ClusterRun> {
-    let is_good = |at: usize| {
-        history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
-    };
-    let end = (0..history.number.len()).find(|&at| is_good(at))?;
+    let end = good_end(history)?;
     let start = (0..end).rfind(|&at| history.number[at] == EXECUTE)?;
     Some(ClusterRun {
         known_ms: history.time_ms[end],
         started_ms: history.time_ms[start],
         job,
     })
+}
+
+/// Returns the event with which a job ended well, if one did.
+pub(super) fn good_end(history: &JobHistory<'_>) -> Option<usize> {
+    let is_good = |&at: &usize| {
+        history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
+    };
+    (0..history.number.len()).find(is_good)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::asked_causes::{
     AskedCause, AskedHold, HELD_FOR_TWO_PROBES, ProbeCause, asked_causes, hold_cause, probe_cause,
     probe_kind,
 };
-use super::codes::{HoldRule, hold_rule, reason_names_file, states_missing_output};
+use super::codes::{HoldRule, hold_rule, reason_names_file};
 use crate::answers::{
     AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
     MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord,
@@ -58,6 +58,9 @@ pub struct HoldEvidence {
     pub rule: Option<HoldRule>,
     /// True if the job has not written an output file that it should have.
     pub lacks_output: bool,
+    /// True if this is a fault of the program: no job of the cluster ever ended well, and output files were missing on
+    /// several machines where other jobs end well.
+    pub never_writes_output: bool,
     /// Holds of the job for the code and subcode, this one included.
     pub holds_for_code: usize,
 }
@@ -368,7 +371,8 @@ impl EvidenceInputs<'_> {
                     failed: failed_releases(hold, rule.as_ref(), cause),
                 },
                 rule,
-                lacks_output: states_missing_output(hold.stated),
+                lacks_output: hold.lacks_output(),
+                never_writes_output: history.never_writes_output(asked.hold, asked_ms),
                 holds_for_code: hold.earlier_for_code as usize + 1,
             },
             cause: CauseEvidence {
