@@ -179,22 +179,22 @@ impl<'a> HoldHistory<'a> {
         let causes = map_items(&CauseKind::ALL, |&kind| {
             CauseIndex::new(store, &holds, kind, &cluster_runs)
         });
-        let missing_outputs = MissingOutputs::new(store, &holds);
         let origins = OriginStates::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
             .iter()
             .filter_map(|hold| Some((hold.release_ms?, hold.release_ms? - hold.hold_ms)))
             .collect();
         lengths_ms.sort_unstable();
+        let lengths = HoldLengths::new(lengths_ms);
         HoldHistory {
             store,
+            missing_outputs: MissingOutputs::new(store, &holds, &lengths),
             pool,
             holds,
             causes,
             cluster_runs,
-            missing_outputs,
             origins,
-            lengths: HoldLengths::new(lengths_ms),
+            lengths,
         }
     }
 
@@ -313,10 +313,9 @@ impl<'a> HoldHistory<'a> {
     pub(crate) fn never_writes_output(&self, index: usize, asked_ms: i64) -> bool {
         let hold = &self.holds[index];
         let cluster = self.store.jobs().cluster(hold.job as usize);
-        let unit_ms = self.unit_ms(asked_ms) as i64;
         hold.lacks_output()
+            && self.missing_outputs.are_of_no_machine(cluster, asked_ms)
             && self.cluster_runs.count_since(cluster, i64::MIN, asked_ms) == 0
-            && (self.missing_outputs).are_of_no_machine(cluster, asked_ms, unit_ms)
     }
 
     /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.

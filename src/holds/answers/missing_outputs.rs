@@ -7,81 +7,67 @@ use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterKey, good_end};
 use super::past_hold::PastHold;
 use poolcast_events::{EventStore, StoredJob};
-use poolcast_tensors::{NO_KEY, execution_host_before};
+use poolcast_tensors::{HoldLengths, NO_KEY, execution_host_before};
 
 /// Number of machines on which a fault is not one of the machine. It is a definition: one machine shows nothing.
 const SEVERAL_MACHINES: usize = 2;
 
-/// A hold because an output file was missing. Sorts by its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct MissingOutput {
-    hold_ms: i64,
-    /// Key of the machine of the run.
-    machine: u64,
-}
-
-/// The missing output files of all clusters, and the jobs that ended well on the same machines.
+/// For each cluster, the time from which on it is known that its output files are missing on several machines where other
+/// jobs end well.
 #[derive(Debug)]
-pub(super) struct MissingOutputs {
-    /// The holds of each cluster, in order.
-    missing: HashMap<ClusterKey, Vec<MissingOutput>>,
-    /// Times at which jobs ended well on each of these machines, sorted.
-    ended_well_ms: HashMap<u64, Vec<i64>>,
-}
+pub(super) struct MissingOutputs(HashMap<ClusterKey, i64>);
 
 impl MissingOutputs {
-    pub(super) fn new(store: &EventStore, holds: &[PastHold]) -> MissingOutputs {
-        let jobs = store.jobs();
-        let mut missing: HashMap<ClusterKey, Vec<MissingOutput>> = HashMap::new();
-        let mut machines: HashSet<u64> = HashSet::new();
-        for hold in holds.iter().filter(|hold| hold.lacks_output()) {
-            let machine = hold.causes.get(CauseKind::Host);
-            if machine == NO_KEY {
-                continue; // unknown
-            }
-            machines.insert(machine);
-            let of_cluster = missing.entry(jobs.cluster(hold.job as usize)).or_default();
-            of_cluster.push(MissingOutput {
-                hold_ms: hold.hold_ms,
-                machine,
-            });
+    /// Compares `holds` for missing output files with the jobs of `store` that ended well on the same machines, within a
+    /// typical hold length before or after, as `lengths` has it.
+    pub(super) fn new(
+        store: &EventStore,
+        holds: &[PastHold],
+        lengths: &HoldLengths,
+    ) -> MissingOutputs {
+        let machine = |hold: &PastHold| hold.causes.get(CauseKind::Host);
+        let is_missing = |hold: &&PastHold| hold.lacks_output() && machine(hold) != NO_KEY;
+        let missing: Vec<&PastHold> = holds.iter().filter(is_missing).collect();
+        let machines: HashSet<u64> = missing.iter().map(|hold| machine(hold)).collect();
+        let ended_well_ms = good_ends(store, &machines);
+
+        let mut shown_ms: HashMap<ClusterKey, HashMap<u64, i64>> = HashMap::new();
+        for hold in missing {
+            let unit_ms = f64::from(lengths.mean_ms(hold.hold_ms)) as i64;
+            let ended_ms = ended_well_ms.get(&machine(hold)).map(Vec::as_slice);
+            let Some(at_ms) = shown_at(hold.hold_ms, ended_ms.unwrap_or_default(), unit_ms) else {
+                continue;
+            };
+            let of_cluster = shown_ms
+                .entry(store.jobs().cluster(hold.job as usize))
+                .or_default();
+            let first_ms = of_cluster.entry(machine(hold)).or_insert(at_ms);
+            *first_ms = at_ms.min(*first_ms);
         }
-        for of_cluster in missing.values_mut() {
-            of_cluster.sort_unstable();
-        }
-        MissingOutputs {
-            missing,
-            ended_well_ms: good_ends(store, &machines),
-        }
+
+        let several = |(cluster, of_cluster): (ClusterKey, HashMap<u64, i64>)| {
+            let mut times_ms: Vec<i64> = of_cluster.into_values().collect();
+            times_ms.sort_unstable();
+            Some((cluster, *times_ms.get(SEVERAL_MACHINES - 1)?))
+        };
+        MissingOutputs(shown_ms.into_iter().filter_map(several).collect())
     }
 
-    /// Returns true if it is known at `asked_ms` that output files of `cluster` were missing on several machines, and
-    /// that a job ended well on the last of them within `unit_ms` before or after.
-    pub(super) fn are_of_no_machine(
-        &self,
-        cluster: ClusterKey,
-        asked_ms: i64,
-        unit_ms: i64,
-    ) -> bool {
-        let missing = self.missing.get(&cluster).map_or(&[][..], Vec::as_slice);
-        let known = &missing[..missing.partition_point(|one| one.hold_ms <= asked_ms)];
-        let Some(last) = known.last() else {
-            return false;
-        };
-        let machines: HashSet<u64> = known.iter().map(|one| one.machine).collect();
-        machines.len() >= SEVERAL_MACHINES && self.works_at(last, asked_ms, unit_ms)
+    /// Returns true if it is known at `asked_ms` that output files of `cluster` are missing on several machines where
+    /// other jobs end well.
+    pub(super) fn are_of_no_machine(&self, cluster: ClusterKey, asked_ms: i64) -> bool {
+        self.0
+            .get(&cluster)
+            .is_some_and(|&shown_ms| shown_ms <= asked_ms)
     }
+}
 
-    /// Returns true if it is known at `asked_ms` that a job ended well on the machine of `missing` within `unit_ms`
-    /// before or after.
-    fn works_at(&self, missing: &MissingOutput, asked_ms: i64, unit_ms: i64) -> bool {
-        let Some(ended_ms) = self.ended_well_ms.get(&missing.machine) else {
-            return false;
-        };
-        let next = ended_ms.partition_point(|&end_ms| end_ms < missing.hold_ms - unit_ms);
-        let until_ms = asked_ms.min(missing.hold_ms + unit_ms);
-        ended_ms.get(next).is_some_and(|&end_ms| end_ms <= until_ms)
-    }
+/// Returns the time from which on it is known that a job ended well on the machine of a hold at `hold_ms`, within
+/// `unit_ms` before or after it; `None` if no job did. Jobs ended well there at the times `ended_ms`, which are sorted.
+fn shown_at(hold_ms: i64, ended_ms: &[i64], unit_ms: i64) -> Option<i64> {
+    let first = ended_ms.partition_point(|&end_ms| end_ms < hold_ms - unit_ms);
+    let end_ms = *ended_ms.get(first)?;
+    (end_ms <= hold_ms + unit_ms).then_some(end_ms.max(hold_ms))
 }
 
 /// Returns the times at which jobs ended well on each of `machines`, sorted.
@@ -116,7 +102,6 @@ fn good_end_on_machine(job: &StoredJob<'_>) -> Option<(u64, i64)> {
 #[cfg(test)]
 mod tests {
     use super::super::hold_history::HoldHistory;
-    use super::*;
     use htcondor_eventlog::{
         EXECUTE, EventFacts, ExecutionHost, HELD, HoldFacts, JobEvent, RELEASED, ReasonKind,
         SUBMIT, TERMINATED,
@@ -174,34 +159,38 @@ mod tests {
         HoldHistory::new(&store).never_writes_output(0, asked_s * 1000)
     }
 
-    #[test]
-    fn program_is_at_fault_if_its_output_is_missing_where_others_end_well() {
-        let failed = [ran(1, 1, 2000, false), ran(1, 2, 2100, false)];
-        let with = |more: &[Vec<JobEvent>]| [&failed[..], more].concat();
-        let good = ran(2, 2, 2110, true);
-        let jobs = with(std::slice::from_ref(&good));
-        assert!(never_writes(&jobs, 2200));
-        assert!(!never_writes(&jobs, 2109), "the good end is not known yet");
-        assert!(!never_writes(&failed, 2200), "nobody else succeeded there");
-        let one_machine = [ran(1, 2, 2100, false), good.clone()];
-        assert!(!never_writes(&one_machine, 2200));
+    /// Returns jobs of the cluster 1 whose output is missing on two machines.
+    fn failed() -> Vec<Vec<JobEvent>> {
+        vec![ran(1, 1, 2000, false), ran(1, 2, 2100, false)]
+    }
 
-        let of_cluster = with(&[good.clone(), ran(1, 3, 2150, true)]);
-        assert!(!never_writes(&of_cluster, 2200), "a job of it succeeded");
-        assert!(never_writes(&of_cluster, 2149));
-        for (host, end_s) in [(1, 2110), (2, 1900), (2, 9000)] {
-            let elsewhere = with(&[ran(2, host, end_s, true)]);
+    #[test]
+    fn program_is_at_fault_if_its_output_is_missing_on_machines_where_others_end_well() {
+        let with = |more: &[Vec<JobEvent>]| [failed(), more.to_vec()].concat();
+        let good = [ran(2, 1, 1990, true), ran(2, 2, 2110, true)];
+        assert!(never_writes(&with(&good), 2200));
+        assert!(!never_writes(&with(&good), 2109), "it is not known yet");
+        assert!(!never_writes(&failed(), 2200), "nobody else succeeded");
+        for (host, end_s) in [(3, 2110), (2, 2040), (2, 2160)] {
+            let elsewhere = with(&[good[0].clone(), ran(2, host, end_s, true)]);
             assert!(!never_writes(&elsewhere, 9999), "{host} {end_s}");
         }
+        let one_machine = [ran(1, 1, 2000, false), ran(1, 1, 2010, false)];
+        assert!(!never_writes(&[&one_machine[..], &good].concat(), 2200));
+    }
+
+    #[test]
+    fn success_of_the_cluster_clears_its_program() {
+        let good = [ran(2, 1, 1990, true), ran(2, 2, 2110, true)];
+        let jobs = [&failed()[..], &good, &[ran(1, 3, 2150, true)]].concat();
+        assert!(never_writes(&jobs, 2149));
+        assert!(!never_writes(&jobs, 2150));
     }
 
     #[test]
     fn holds_for_other_faults_show_nothing_about_the_program() {
-        let mut jobs = [
-            ran(1, 1, 2000, false),
-            ran(1, 2, 2100, false),
-            ran(2, 2, 2110, true),
-        ];
+        let mut jobs = failed();
+        jobs.extend([ran(2, 1, 1990, true), ran(2, 2, 2110, true)]);
         jobs[0][2].facts = EventFacts::default();
         assert!(!never_writes(&jobs, 2200));
     }
