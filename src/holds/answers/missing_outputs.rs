@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::cluster_runs::{ClusterKey, good_end};
+use super::cluster_runs::{ClusterKey, good_end, sorted_by_key};
 use super::past_hold::PastHold;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_tensors::{HoldLengths, NO_KEY, execution_host_before};
@@ -12,7 +12,7 @@ use poolcast_tensors::{HoldLengths, NO_KEY, execution_host_before};
 /// Number of machines on which a fault is not one of the machine. It is a definition: one machine shows nothing.
 const SEVERAL_MACHINES: usize = 2;
 
-/// For each cluster, the time from which on it is known that its output files are missing on several machines where other
+/// The time, for each cluster, from which on it is known that its output files are missing on several machines where other
 /// jobs end well.
 #[derive(Debug)]
 pub(super) struct MissingOutputs(HashMap<ClusterKey, i64>);
@@ -76,20 +76,10 @@ fn good_ends(store: &EventStore, machines: &HashSet<u64>) -> HashMap<u64, Vec<i6
         return HashMap::new();
     }
     let jobs = store.jobs();
-    let ends = jobs.map_ranges(|range| {
-        let ends = range.filter_map(|index| good_end_on_machine(&jobs.get(index)));
-        let of_machines = ends.filter(|(machine, _)| machines.contains(machine));
-        of_machines.collect::<Vec<_>>()
-    });
-
-    let mut ended_well_ms: HashMap<u64, Vec<i64>> = HashMap::new();
-    for (machine, end_ms) in ends.into_iter().flatten() {
-        ended_well_ms.entry(machine).or_default().push(end_ms);
-    }
-    for of_machine in ended_well_ms.values_mut() {
-        of_machine.sort_unstable();
-    }
-    ended_well_ms
+    sorted_by_key(store, |job| {
+        let end = good_end_on_machine(&jobs.get(job));
+        end.filter(|(machine, _)| machines.contains(machine))
+    })
 }
 
 /// Returns the key of the machine on which `job` ended well, and the time.
@@ -153,7 +143,7 @@ mod tests {
             facts: EventFacts::default(),
             hold_code: 0,
             hold_subcode: 0,
-            ..of_unit[2].clone()
+            ..of_unit[2]
         });
         let store = store_of(&[jobs.concat(), of_unit].concat());
         HoldHistory::new(&store).never_writes_output(0, asked_s * 1000)

@@ -11,8 +11,8 @@ pub(super) fn release_failed_again(question: &HeldQuestion<'_>) -> Option<HeldAn
     applies.then(|| HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible)))
 }
 
-/// Applies if jobs of the cluster, none of which ever ended well, did not write their output on several machines where
-/// others end well, so that the program is at fault.
+/// Applies if no job of the cluster ever ended well, and output files are missing on several machines where other jobs
+/// end well, so that the program is at fault.
 pub(super) fn outputs_missing_on_several_machines(
     question: &HeldQuestion<'_>,
 ) -> Option<HeldAnswer> {
