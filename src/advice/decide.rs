@@ -160,6 +160,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             Some("a machine could not start a program that is installed there: another machine may".to_owned())
         }
         HoldAction::Fix if evidence.stays_after_failed_release() => Some(FAILED_AGAIN.to_owned()),
+        HoldAction::Fix if evidence.hold.never_writes_output => Some(NEVER_WRITTEN.to_owned()),
         HoldAction::Fix if evidence.failed_while_others_read() => Some(OTHERS_READ.to_owned()),
         HoldAction::Remove => Some(often_held_words(evidence)),
         _ => None,
@@ -255,6 +256,9 @@ pub fn lack_words() -> String {
 /// A failed release, which shows that the fault of other jobs with this cause stays, too.
 const FAILED_AGAIN: &str =
     "a job with this cause was released and held again, and none has got past it since";
+
+/// Other jobs that show that the program of a job is at fault, and not a machine.
+const NEVER_WRITTEN: &str = "no job of its cluster ever ended well, and outputs are missing on several machines where other jobs end well";
 
 /// Other jobs that show that the file of a job is at fault, and not its directory or server.
 const OTHERS_READ: &str =
@@ -428,6 +432,7 @@ mod tests {
                 },
                 rule: None,
                 lacks_output: true,
+                never_writes_output: false,
                 holds_for_code: 1,
             },
             cause: CauseEvidence {

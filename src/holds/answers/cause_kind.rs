@@ -104,6 +104,11 @@ impl CauseKeys {
         origin_key(CauseKind::Origin, origin, NamedFault::Server)
     }
 
+    /// Returns the key of the machine with the hash `host`.
+    pub(super) fn of_machine(host: u32) -> u64 {
+        of_names(CauseKind::Host, &[host])
+    }
+
     /// Returns the key of one kind.
     pub(crate) fn get(&self, kind: CauseKind) -> u64 {
         self.0[kind as usize]

@@ -2,6 +2,7 @@
 //! that it can be started.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use super::cause_kind::CauseKind;
 use super::named_fault::PROGRAM_NOT_STARTED;
@@ -98,36 +99,49 @@ pub(super) fn runs_by_cluster<T: Ord + Send>(
         return HashMap::new();
     }
     let jobs = store.jobs();
-    let run_in_cluster = |job: usize| {
+    sorted_by_key(store, |job| {
         let cluster = jobs.cluster(job);
         let run = clusters.contains(&cluster).then(|| run_of(job)).flatten()?;
         Some((cluster, run))
-    };
-    let found = jobs.map_ranges(|range| range.filter_map(run_in_cluster).collect::<Vec<_>>());
+    })
+}
 
-    let mut runs: HashMap<ClusterKey, Vec<T>> = HashMap::new();
-    for (cluster, run) in found.into_iter().flatten() {
-        runs.entry(cluster).or_default().push(run);
+/// Returns the values that `keyed_value` has of the jobs of `store`, sorted, by key.
+pub(super) fn sorted_by_key<K: Eq + Hash + Send, T: Ord + Send>(
+    store: &EventStore,
+    keyed_value: impl Fn(usize) -> Option<(K, T)> + Sync,
+) -> HashMap<K, Vec<T>> {
+    let jobs = store.jobs();
+    let found = jobs.map_ranges(|range| range.filter_map(&keyed_value).collect::<Vec<_>>());
+
+    let mut sorted: HashMap<K, Vec<T>> = HashMap::new();
+    for (key, value) in found.into_iter().flatten() {
+        sorted.entry(key).or_default().push(value);
     }
-    for of_cluster in runs.values_mut() {
-        of_cluster.sort_unstable();
+    for of_key in sorted.values_mut() {
+        of_key.sort_unstable();
     }
-    runs
+    sorted
 }
 
 /// Returns the run of a job that ended well, if there was one. A job that failed later may share that
 /// fault with the held one.
 fn good_run(job: u32, history: &JobHistory<'_>) -> Option<ClusterRun> {
-    let is_good = |at: usize| {
-        history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
-    };
-    let end = (0..history.number.len()).find(|&at| is_good(at))?;
+    let end = good_end(history)?;
     let start = (0..end).rfind(|&at| history.number[at] == EXECUTE)?;
     Some(ClusterRun {
         known_ms: history.time_ms[end],
         started_ms: history.time_ms[start],
         job,
     })
+}
+
+/// Returns the event with which a job ended well, if one did.
+pub(super) fn good_end(history: &JobHistory<'_>) -> Option<usize> {
+    let is_good = |&at: &usize| {
+        history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
+    };
+    (0..history.number.len()).find(is_good)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::ClusterRuns;
 use super::input_runs::{InputRun, input_runs};
+use super::missing_outputs::MissingOutputs;
 use super::origin_state::{OriginState, OriginStates};
 use super::past_hold::{PastHold, past_holds};
 use super::server_faults::correct_named_faults;
@@ -163,6 +164,7 @@ pub struct HoldHistory<'a> {
     pub(crate) holds: Vec<PastHold>,
     causes: Vec<CauseIndex>,
     cluster_runs: ClusterRuns,
+    missing_outputs: MissingOutputs,
     origins: OriginStates,
     lengths: HoldLengths,
 }
@@ -183,14 +185,16 @@ impl<'a> HoldHistory<'a> {
             .filter_map(|hold| Some((hold.release_ms?, hold.release_ms? - hold.hold_ms)))
             .collect();
         lengths_ms.sort_unstable();
+        let lengths = HoldLengths::new(lengths_ms);
         HoldHistory {
             store,
+            missing_outputs: MissingOutputs::new(store, &holds, &lengths),
             pool,
             holds,
             causes,
             cluster_runs,
             origins,
-            lengths: HoldLengths::new(lengths_ms),
+            lengths,
         }
     }
 
@@ -302,6 +306,16 @@ impl<'a> HoldHistory<'a> {
         let since_ms = of_cluster.last_failure_ms().unwrap_or(hold.hold_ms);
         let cluster = self.store.jobs().cluster(hold.job as usize);
         self.cluster_runs.count_since(cluster, since_ms, asked_ms)
+    }
+
+    /// Returns true if hold `index` is for a missing output file, and it is known at `asked_ms` that no job of the
+    /// cluster ever ended well, and that this is no fault of the machines.
+    pub(crate) fn never_writes_output(&self, index: usize, asked_ms: i64) -> bool {
+        let hold = &self.holds[index];
+        let cluster = self.store.jobs().cluster(hold.job as usize);
+        hold.lacks_output()
+            && self.missing_outputs.are_of_no_machine(cluster, asked_ms)
+            && self.cluster_runs.count_since(cluster, i64::MIN, asked_ms) == 0
     }
 
     /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.

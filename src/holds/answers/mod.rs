@@ -14,6 +14,7 @@ mod hold_history;
 mod input_runs;
 mod learned_age;
 mod learned_answers;
+mod missing_outputs;
 mod named_fault;
 mod origin_state;
 mod past_hold;

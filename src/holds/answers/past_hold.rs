@@ -6,6 +6,7 @@ use super::cause_kind::{CauseKeys, CauseKind};
 use super::named_fault::{NamedFault, PROGRAM_NOT_STARTED, stated_kind};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::{DecidedBy, ReasonKind};
+use htcondor_holdreasons::{Outcome, Thing};
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, LogGap, StoredJob};
 use poolcast_tensors::{
@@ -71,6 +72,11 @@ impl PastHold {
     /// first line names is then not the file that is missing.
     pub(crate) fn names_own_program(&self) -> bool {
         self.code == PROGRAM_NOT_STARTED && self.named_fault != NamedFault::Machine
+    }
+
+    /// Returns true if its reason states that the job has not written an output file that it should have.
+    pub(crate) fn lacks_output(&self) -> bool {
+        (self.stated.thing, self.stated.outcome) == (Thing::SandboxFile, Outcome::Absent)
     }
 
     /// Returns true if the job was released so often before, and held again for the same reason, that

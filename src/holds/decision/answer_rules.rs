@@ -6,7 +6,8 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::code_answer::code_rule;
 use super::failure_rules::{
     fault_may_pass, fault_returns, fault_stays, kind_is_unknown, others_read_their_files,
-    reason_names_a_passing_fault, release_failed_again, unknown_kind_may_pass,
+    outputs_missing_on_several_machines, reason_names_a_passing_fault, release_failed_again,
+    unknown_kind_may_pass,
 };
 use super::held_answer::{HeldAnswer, HeldQuestion};
 use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS};
@@ -43,6 +44,11 @@ enum AnswerBasis {
 const RULES: &[AnswerRule] = &[
     rule(CODE_RULE, Facts, code_rule),
     rule("release_failed_again", Facts, release_failed_again),
+    rule(
+        "outputs_missing_on_several_machines",
+        Facts,
+        outputs_missing_on_several_machines,
+    ),
     rule("others_read_their_files", Facts, others_read_their_files),
     rule("unknown_kind_may_pass", Facts, unknown_kind_may_pass),
     rule("kind_is_unknown", Facts, kind_is_unknown),
@@ -159,6 +165,7 @@ mod tests {
         let cases = [
             base(0.95, 0.2).with(|one| one.hold.rule = code_rule(13, 2)),
             machine(0.35, true),
+            base(0.7, 0.7).with(|one| one.hold.never_writes_output = true),
             base(0.7, 0.7).with(|one| {
                 one.hold.rule_key.code = (13, 256);
                 one.origin.state = OriginState::Works;

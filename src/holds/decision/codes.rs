@@ -71,11 +71,6 @@ pub fn reason_names_file(code: i32) -> bool {
     matches!(code, 6..=10 | 13 | 14 | 22)
 }
 
-/// Returns true if what is stated is that the job has not written an output file that it should have.
-pub(super) fn states_missing_output(stated: ReasonKind) -> bool {
-    (stated.thing, stated.outcome) == (Thing::SandboxFile, Outcome::Absent)
-}
-
 /// Returns true if the reasons of holds with this code name the machine that could not use a file.
 /// A job that was held there with the same code, and now gets past it, shows that the machine may
 /// be at fault and not the file.

@@ -11,6 +11,15 @@ pub(super) fn release_failed_again(question: &HeldQuestion<'_>) -> Option<HeldAn
     applies.then(|| HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible)))
 }
 
+/// Applies if no job of the cluster ever ended well, and output files are missing on several machines where other jobs
+/// end well, so that the program is at fault.
+pub(super) fn outputs_missing_on_several_machines(
+    question: &HeldQuestion<'_>,
+) -> Option<HeldAnswer> {
+    let applies = question.evidence.hold.never_writes_output;
+    applies.then(|| HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Probable)))
+}
+
 /// Applies if other jobs got their files from the place where this one did not, so that its file is at fault.
 pub(super) fn others_read_their_files(question: &HeldQuestion<'_>) -> Option<HeldAnswer> {
     let applies = question.evidence.failed_while_others_read();

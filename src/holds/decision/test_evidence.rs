@@ -84,6 +84,7 @@ pub(super) fn evidence(now: f64, later: f64) -> HeldEvidence {
             rule_key: rule_key(NamedFault::Unknown),
             rule: None,
             lacks_output: false,
+            never_writes_output: false,
             holds_for_code: 1,
         },
         cause: CauseEvidence {
