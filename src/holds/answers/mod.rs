@@ -49,7 +49,7 @@ pub(crate) use learned_age::LearnedAge;
 pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub use named_fault::{NamedFault, stated_kind};
-pub(crate) use named_fault::{PROGRAM_NOT_STARTED, is_plugin_transfer};
+pub(crate) use named_fault::{PROGRAM_NOT_STARTED, TRANSFER_OUTPUT, is_plugin_transfer};
 pub use origin_state::OriginState;
 pub(crate) use past_hold::PastHold;
 pub use prior::Prior;

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Code of holds because the program could not be started.
 pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
+/// Code of holds because output files did not arrive.
+pub(crate) const TRANSFER_OUTPUT: i32 = 12;
 /// The lowest subcode of a failed plug-in: HTCondor shifts its exit code left by eight bits.
 const PLUGIN_SUBCODES: i32 = 256;
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::named_fault::{NamedFault, PROGRAM_NOT_STARTED, stated_kind};
+use super::named_fault::{NamedFault, PROGRAM_NOT_STARTED, TRANSFER_OUTPUT, stated_kind};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::{DecidedBy, ReasonKind};
 use htcondor_holdreasons::{Outcome, Thing};
@@ -188,7 +188,7 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             is_across_gap: cycle.outcome == HoldOutcome::LeftOut(ExclusionReason::AcrossGap),
             outcome: dated_outcome(job, cycle),
             is_repaired: is_repaired_success(job, cycle),
-            next_run: next_run_outcome(history, cycle).filter(is_seen),
+            next_run: past_outcome(job, cycle).filter(is_seen),
             causes,
             next_releases: decided_releases(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
@@ -212,6 +212,16 @@ fn dated_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome>
             is_success,
         )),
         HoldOutcome::LeftOut(_) => None,
+    }
+}
+
+/// Returns whether the job got past the hold of `cycle` after its release, with the time at which that was known. Output
+/// files are written when a run ends well, however long it lasts.
+fn past_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome> {
+    if job.history.hold_code[cycle.hold] == TRANSFER_OUTPUT {
+        dated_outcome(job, cycle)
+    } else {
+        next_run_outcome(&job.history, cycle)
     }
 }
 
@@ -265,8 +275,8 @@ fn removal_ms(job: &StoredJob<'_>, cycles: &[HoldCycle], next: Range<usize>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
-    use test_stores::TestLog;
+    use htcondor_eventlog::{ABORTED, EXECUTE, HELD, JobEvent, RELEASED, SUBMIT, TERMINATED};
+    use test_stores::{TestLog, store_of};
 
     /// Returns a log with a job that is held at 10 s, and then has these events.
     fn held_job(then: &[(i64, u16)]) -> TestLog {
@@ -306,6 +316,29 @@ mod tests {
         assert_eq!(passes(&removed, 50), Some((false, true)));
         assert_eq!(passes(&removed, 49), None);
         assert_eq!(passes(&held_job(&[]), 99), None);
+    }
+
+    #[test]
+    fn job_without_its_output_gets_past_the_hold_when_it_ends_well() {
+        let passed = |hold_code, end| {
+            let held = [(0, SUBMIT), (5, EXECUTE), (10, HELD)];
+            let released = [(20, RELEASED), (30, EXECUTE), (90, end)];
+            let event = |&(s, number): &(i64, u16)| JobEvent {
+                cluster: 1,
+                time_ms: s * 1000,
+                number,
+                normal: u8::from(number == TERMINATED),
+                hold_code: if number == HELD { hold_code } else { 0 },
+                ..JobEvent::default()
+            };
+            let events: Vec<JobEvent> = held.iter().chain(&released).map(event).collect();
+            let pass = past_holds(&store_of(&events))[0].next_run;
+            pass.map(|pass| (pass.decided_ms() / 1000, pass.is_success()))
+        };
+        // The run before the hold lasted 5 s, so one of 11 s or more lasts longer.
+        assert_eq!(passed(13, HELD), Some((41, true)));
+        assert_eq!(passed(TRANSFER_OUTPUT, HELD), Some((90, false)));
+        assert_eq!(passed(TRANSFER_OUTPUT, TERMINATED), Some((90, true)));
     }
 
     #[test]

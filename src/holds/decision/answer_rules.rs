@@ -242,7 +242,8 @@ mod tests {
             })
         };
         let back = of_server(OriginState::Fails, 10);
-        assert_eq!(firmness(back, None), FIRM);
+        assert_eq!(firmness(back, None), PROBABLE, "perhaps another fault");
+        assert_eq!(firmness(back, Some(18)), FIRM);
         assert_eq!(firmness(back, Some(17)), PROBABLE);
         assert_eq!(firmness(of_server(OriginState::Fails, 9), None), PROBABLE);
         assert_eq!(
@@ -254,17 +255,27 @@ mod tests {
         let of_other_files = back.with(|one| one.origin.file_passed_since = false);
         assert_eq!(firmness(of_other_files, Some(20)), PROBABLE);
         let sure = back.with(|one| one.learned.odds = evidence(0.95, 0.9).learned.odds);
-        assert_eq!(firmness(sure, None), FIRM, "the odds do not weaken it");
+        assert_eq!(firmness(sure, Some(18)), FIRM, "the odds do not weaken it");
 
         let repaired = recovered.with(|one| one.cause.is_perhaps_repaired = true);
         assert_eq!(firmness(repaired, None), FIRM, "nobody repairs a server so");
-        let output = repaired.with(|one| one.hold.lacks_output = true);
         let input = repaired.with(|one| one.hold.rule = code_rule(13, 2));
-        for of_job in [output, input] {
-            assert_eq!(firmness(of_job, Some(20)), PROBABLE);
-            let unrepaired = of_job.with(|one| one.cause.is_perhaps_repaired = false);
-            assert_eq!(firmness(unrepaired, None), FIRM);
-        }
+        assert_eq!(firmness(input, Some(20)), PROBABLE);
+        let unrepaired = input.with(|one| one.cause.is_perhaps_repaired = false);
+        assert_eq!(firmness(unrepaired, None), FIRM);
+    }
+
+    #[test]
+    fn passes_after_possible_repairs_state_no_probability() {
+        let passed = evidence(0.4, 0.9).with(|one| one.cause.recovered = 3);
+        let output = passed.with(|one| one.hold.lacks_output = true);
+        let input = passed.with(|one| one.hold.rule = code_rule(13, 2));
+        let decided = |evidence: HeldEvidence| (answer(evidence).0, evidence.stated_probability());
+        let repaired =
+            |evidence: HeldEvidence| evidence.with(|one| one.cause.is_perhaps_repaired = true);
+        assert_eq!(decided(output), (HoldAction::Release, Some(0.875)));
+        assert_eq!(decided(repaired(output)), (HoldAction::Probe, Some(0.4)));
+        assert_eq!(repaired(input).stated_probability(), Some(0.4));
     }
 
     #[test]

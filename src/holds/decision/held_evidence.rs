@@ -198,10 +198,10 @@ impl HeldEvidence {
     }
 
     /// Returns the posterior mean of the chance of success with Jeffreys' prior, if all jobs of the cause since its
-    /// last failure got past it; `None` if they show nothing.
+    /// last failure got past it; `None` if they show nothing, as where each may have been repaired before.
     fn recovered_probability(&self) -> Option<f64> {
         let successes = self.cause.recovered as f64;
-        self.has_recovered()
+        (self.has_recovered() && !self.may_need_repair())
             .then(|| (successes + 0.5) / (successes + 1.0))
     }
 
@@ -244,7 +244,8 @@ impl HeldEvidence {
     }
 
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
-    /// it, or one where the odds agree and the cause is small, as one job is then its probe.
+    /// it, or one where the odds agree and the cause is small, as one job is then its probe. They show nothing about
+    /// a missing output if each may have been repaired before.
     pub(super) fn has_recovered(&self) -> bool {
         let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.cause.held);
         let enough = if is_small && self.learned.odds.higher_now() >= TRY_FROM {
@@ -252,7 +253,8 @@ impl HeldEvidence {
         } else {
             RECOVERED_WITHOUT_ODDS
         };
-        self.cause.recovered >= enough
+        let is_repair = self.cause.is_perhaps_repaired && self.hold.lacks_output;
+        self.cause.recovered >= enough && !is_repair
     }
 }
 

@@ -109,10 +109,10 @@ fn release_firmness(is_sure: bool) -> AnswerFirmness {
     }
 }
 
-/// Returns true if a release because other jobs got past the cause is firm: another job of the cluster, or the
-/// server that is back, shows that the fault is gone, and no record of such releases contradicts it, or the record
-/// alone is good enough. It is not firm if the directory or server has failed for two clusters since, or if others
-/// got other files from there alone.
+/// Returns true if a release because other jobs got past the cause is firm: another job of the cluster ended well, and
+/// no record of such releases contradicts it, or enough of them ended well. That others got past the cause, or that its
+/// server is back, does not show that the job has no further fault. It is not firm if the directory or server has
+/// failed for two clusters since, or if others got other files from there alone.
 fn is_recovery_sure(
     evidence: &HeldEvidence,
     record: Option<&RecoveryRecord>,
@@ -125,11 +125,15 @@ fn is_recovery_sure(
     {
         return false;
     }
-    if evidence.cause.has_cluster_succeeded || evidence.has_origin_recovered() {
-        record.is_none_or(|record| record.precision() >= settings.precision)
+    let Some(record) = record else {
+        return evidence.cause.has_cluster_succeeded;
+    };
+    let share = if evidence.cause.has_cluster_succeeded || evidence.has_origin_recovered() {
+        record.precision()
     } else {
-        record.is_some_and(|record| record.lower_precision() >= settings.precision)
-    }
+        record.lower_precision()
+    };
+    share >= settings.precision
 }
 
 /// Returns true if outcomes of other jobs show enough about this one for a firm release. Another job of
