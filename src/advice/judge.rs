@@ -259,6 +259,7 @@ impl HoldJudge<'_> {
         if let Some(rule) = evidence.hold.rule.filter(|_| answer.is_by_rule) {
             let mut reasons = rule_reasons(&rule, similar.of_reason);
             reasons.extend(rule_evidence_words(&rule, evidence));
+            reasons.extend(answers.why_certain(&answer, evidence, self.held_for_ms(held)));
             return Some(AdviceVerdict {
                 firmness: answer.firmness,
                 ..rule_verdict(&rule, held, reasons)

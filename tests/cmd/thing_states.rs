@@ -154,6 +154,7 @@ fn state_of_the_failed_thing_is_shown() {
         (&by_rule["action"], &by_rule["ground"]),
         (&json!("fix"), &json!("rule"))
     );
+    assert!(text.contains("faults that pass are gone by then"), "{text}");
     assert!(
         !text.contains("its probability of success is unknown"),
         "{text}"

@@ -12,7 +12,8 @@ use super::held_answer::HeldAnswer;
 use super::held_evidence::{AllEvidence, GOOD_FOR, HeldEvidence, held_evidence};
 use crate::answers::AnswerThreshold;
 use crate::answers::{
-    AnswerLimits, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord, ThingState,
+    AnswerLimits, FailedReleases, HoldHistory, LearnedAge, LearnedAnswers, RecoveryRecord,
+    ThingState,
 };
 use crate::config::AdviceConfig;
 use poolcast_base::output;
@@ -114,6 +115,24 @@ impl AskedAnswers {
         })
     }
 
+    /// Explains why the answer of a rule about a hold that has lasted for `held_for_ms` is certain; `None`
+    /// if its age is not the reason.
+    pub fn why_certain(
+        &self,
+        answer: &HeldAnswer,
+        evidence: &HeldEvidence,
+        held_for_ms: i64,
+    ) -> Option<String> {
+        let is_certain = answer.firmness == Some(AnswerFirmness::Firm);
+        let is_by_age = evidence.outlasts_passing_faults()
+            && evidence.agrees_with_rule()
+            && evidence.hold.rule_key.failed == FailedReleases::Unknown;
+        (is_certain && is_by_age).then(|| {
+            let known = self.learned_age_words(held_for_ms);
+            format!("{known}, and faults that pass are gone by then")
+        })
+    }
+
     /// States the ages that were learned. A hold that has lasted for `held_for_ms` is older.
     fn learned_age_words(&self, held_for_ms: i64) -> String {
         let longest_ms = self.learned_age.longest_released_ms;
@@ -153,6 +172,7 @@ impl AskedAnswers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codes::code_rule;
     use super::super::test_evidence::{evidence, limits};
     use super::*;
     use crate::answers::AnswerModel;
@@ -216,6 +236,37 @@ mod tests {
         let of_younger = why(0, 80_000).expect("too old");
         assert!(of_younger.starts_with("the answers have learned from the first"));
         assert_eq!(why(1, 10_000), None);
+
+        let evidence = |at: usize, code: (i32, i32)| {
+            let mut evidence = *answers.evidence(&asked[at]).expect("evidence");
+            evidence.hold.rule_key.code = code;
+            evidence.hold.rule = code_rule(code.0, code.1);
+            evidence
+        };
+        let certain = |evidence: &HeldEvidence, firmness| {
+            let answer = HeldAnswer {
+                action: HoldAction::Fix,
+                firmness: Some(firmness),
+                because: "",
+                is_by_rule: true,
+                recovery: None,
+            };
+            answers.why_certain(&answer, evidence, 5_500_000)
+        };
+        let old = evidence(0, (13, 2));
+        let of_old = certain(&old, AnswerFirmness::Firm).expect("too old");
+        assert!(
+            of_old.ends_with("faults that pass are gone by then"),
+            "{of_old}"
+        );
+        assert_eq!(certain(&old, AnswerFirmness::Probable), None);
+        let young = evidence(1, (13, 2));
+        assert_eq!(certain(&young, AnswerFirmness::Firm), None);
+        let mut repeated = old;
+        repeated.hold.rule_key.failed = FailedReleases::OfJob;
+        assert_eq!(certain(&repeated, AnswerFirmness::Firm), None);
+        let of_request = evidence(0, (34, 102));
+        assert_eq!(certain(&of_request, AnswerFirmness::Firm), None);
     }
 
     #[test]

@@ -99,9 +99,14 @@ fn is_own_program_repaired(evidence: &HeldEvidence) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes::code_rule;
-    use super::super::test_evidence::{FIRM, POSSIBLE, PROBABLE, elsewhere, evidence, rule_record};
+    use htcondor_holdreasons::Outcome;
+
+    use super::super::codes::{code_rule, hold_rule};
+    use super::super::test_evidence::{
+        FIRM, POSSIBLE, PROBABLE, elsewhere, evidence, object_that_is, rule_record,
+    };
     use super::*;
+    use crate::answers::ReasonRecord;
     use crate::test_config::TestConfig;
 
     #[test]
@@ -140,18 +145,27 @@ mod tests {
     }
 
     #[test]
-    fn age_of_a_hold_makes_no_rule_firm() {
+    fn rule_is_firm_for_a_hold_that_outlasts_passing_faults_unless_it_was_wrong() {
         let settings = TestConfig::load(&[]).advice;
-        let firmness = |later, is_hold_too_old| {
-            let asked = evidence(0.1, later).with(|one| {
-                one.hold.rule = code_rule(13, 2);
-                one.learned.is_hold_too_old = is_hold_too_old;
-            });
-            Some(rule_firmness(None, &asked, &settings))
+        let old = |(code, subcode)| {
+            evidence(0.1, 0.9).with(|one| {
+                one.hold.rule = code_rule(code, subcode);
+                one.hold.rule_key.code = (code, subcode);
+                one.learned.is_hold_too_old = true;
+            })
         };
-        assert_eq!(firmness(0.9, true), PROBABLE);
-        assert_eq!(firmness(0.9, false), PROBABLE);
-        assert_eq!(firmness(0.1, true), FIRM, "the odds agree");
+        let firmness = |evidence: &HeldEvidence, record: Option<RuleRecord>| {
+            Some(rule_firmness(record.as_ref(), evidence, &settings))
+        };
+        assert_eq!(firmness(&old((13, 2)), None), FIRM);
+        assert_eq!(firmness(&old((13, 2)), Some(rule_record(93))), FIRM);
+        assert_eq!(firmness(&old((13, 2)), Some(rule_record(80))), PROBABLE);
+        assert_eq!(firmness(&old((34, 102)), None), PROBABLE, "a request");
+        let of_plugin =
+            old((13, 256)).with(|one| one.hold.rule = hold_rule(object_that_is(Outcome::Absent)));
+        assert_eq!(firmness(&of_plugin, None), PROBABLE, "a server may fail");
+        let unlearned = old((13, 2)).with(|one| one.learned.reason = ReasonRecord::default());
+        assert_eq!(firmness(&unlearned, None), PROBABLE);
     }
 
     #[test]

@@ -172,19 +172,27 @@ impl HeldEvidence {
             && !self.has_recovered()
     }
 
-    /// Returns true if the odds of holds for the reason agree with the rule, if it expects failure. A request that was
-    /// too low is never sure to be so again, because what a job uses differs from run to run.
+    /// Returns true if what the log has shown about the reason agrees with the rule, if it expects failure:
+    /// the odds, or a hold that has lasted for longer than faults that pass. A request that was too low is
+    /// never sure to be so again, because what a job uses differs from run to run.
     pub(crate) fn agrees_with_rule(&self) -> bool {
         let is_of_request = self.hold.rule.is_some_and(|rule| rule.raises_request());
-        let agrees = self.learned.odds.later <= RULE_AGREES_UP_TO;
+        let agrees = self.learned.odds.later <= RULE_AGREES_UP_TO || self.outlasts_passing_faults();
         self.has_outcomes_here() && !is_of_request && agrees
+    }
+
+    /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
+    /// days that a server which fails has no such file, so that the age then says nothing.
+    pub(super) fn outlasts_passing_faults(&self) -> bool {
+        let (code, subcode) = self.hold.rule_key.code;
+        self.learned.is_hold_too_old && !is_plugin_transfer(code, subcode)
     }
 
     /// Returns true if a released job with the cause was held again, and none has got past it since, so that the
     /// fault of this one stays, too: a machine did not start the installed program again, or an output file was
-    /// missing again, and the hold is older than all that was learned from.
+    /// missing again, and the hold has lasted for longer than faults that pass.
     pub fn stays_after_failed_release(&self) -> bool {
-        let is_output = self.hold.lacks_output && self.learned.is_hold_too_old;
+        let is_output = self.hold.lacks_output && self.outlasts_passing_faults();
         let is_machine = self.hold.rule_key.named_fault == NamedFault::Machine;
         self.cause.failed_again && (is_output || is_machine)
     }
