@@ -1,7 +1,6 @@
 //! The first part of the report: the held jobs by cause, with the advised actions and commands.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::document::{HeldCause, MissingInput, ReportBlock, ReportPart, ReportTable};
 use super::held_jobs::HeldJobs;
@@ -9,7 +8,7 @@ use super::inputs::ReportInputs;
 use super::page::MAX_OPEN_CAUSES;
 use super::words;
 use poolcast_advice::{
-    CauseGroup, FailedThing, HeldCommand, HeldGrouping, HeldThing, JobAdvice, JobId, cause_groups,
+    CauseGroup, FailedThing, HeldCommand, HeldGrouping, HeldThing, JobAdvice, cause_groups,
     held_things, lack_words, state_words,
 };
 use poolcast_base::output;
@@ -101,12 +100,9 @@ fn held_blocks(held: &HeldJobs, is_anonymous: bool) -> Vec<ReportBlock> {
         }
     }
 
-    let named =
-        (held.advice.iter()).map(|advice| ((advice.job.ap.as_str(), advice.job.id), advice));
-    let by_job = named.collect();
     let mut causes = Vec::new();
     for group in groups.iter().take(MAX_CAUSES) {
-        causes.push(held_cause(&by_job, group, is_anonymous));
+        causes.push(held_cause(group, is_anonymous));
     }
     if causes.len() > MAX_OPEN_CAUSES {
         let table = thing_table(&things, is_anonymous);
@@ -247,20 +243,10 @@ fn action_words(action: HoldAction) -> &'static str {
     }
 }
 
-fn held_cause(
-    by_job: &HashMap<(&str, JobId), &JobAdvice>,
-    group: &CauseGroup<'_>,
-    is_anonymous: bool,
-) -> HeldCause {
+fn held_cause(group: &CauseGroup<'_>, is_anonymous: bool) -> HeldCause {
     let is_named = !is_anonymous;
-    let like_cases = group.jobs.iter().find_map(|job| {
-        by_job
-            .get(&(group.ap, *job))?
-            .forecast
-            .like_cases
-            .as_deref()
-            .copied()
-    });
+    let mut members = group.members.iter();
+    let like_cases = members.find_map(|advice| advice.forecast.like_cases.as_deref());
     let first_jobs = group.jobs.iter().take(MAX_NAMED_JOBS);
     let named = |command: &Option<HeldCommand>| {
         let command = command.as_ref().filter(|_| is_named);
