@@ -62,7 +62,7 @@ pub struct ShardColumn<'a> {
 impl<'a> ShardColumn<'a> {
     /// Creates a tensor of `shape` from `data` in row-major order.
     pub fn new<T: ShardElement>(data: &'a [T], shape: &[usize]) -> ShardColumn<'a> {
-        debug_assert_eq!(data.len(), shape.iter().product::<usize>());
+        assert_eq!(data.len(), shape.iter().product::<usize>());
         ShardColumn {
             dtype: T::DTYPE,
             shape: shape.to_vec(),

@@ -148,7 +148,7 @@ impl WaitSamples {
     pub(super) fn push(&mut self, window: &WindowSamples) {
         let known = (self.snapshots.len() / QUEUE_COLUMNS) as u64;
         for row in &window.rows {
-            debug_assert!(row.last_snapshot + 1 >= SNAPSHOTS);
+            assert!(row.last_snapshot + 1 >= SNAPSHOTS);
             self.window.push(window.window);
             self.moment_s.push(row.moment_s);
             self.left_s.push(row.left_s);
@@ -183,7 +183,7 @@ impl WaitSamples {
         let begin = end.saturating_sub(SNAPSHOTS * QUEUE_COLUMNS);
         let chain = &self.chain[row * CHAIN_COLUMNS..][..CHAIN_COLUMNS];
         let joined = join_snapshots(&self.snapshots[begin..end], chain);
-        debug_assert_eq!(joined.len(), SNAPSHOTS * SNAPSHOT_COLUMNS);
+        assert_eq!(joined.len(), SNAPSHOTS * SNAPSHOT_COLUMNS);
         joined
     }
 }
