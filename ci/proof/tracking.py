@@ -99,18 +99,42 @@ def check_tensorboard():
 
     expected = histories()
     for trial, epochs in expected.items():
-        (directory,) = glob.glob(f"{PLACE}/events/{trial}-*")
-        reader = EventAccumulator(directory)
+        reader = EventAccumulator(f"{PLACE}/events/{trial}")
         reader.Reload()
-        for name in reader.Tags()["scalars"]:
-            found = [(event.step, event.value) for event in reader.Scalars(name)]
+        measured = {name.replace("_", "/", 1): name for _, values in epochs for name in values}
+        for tag, name in measured.items():
+            found = [(event.step, event.value) for event in reader.Scalars(tag)]
             values = [(step, float(numpy.float32(values[name]))) for step, values in epochs if name in values]
             check(found == values, f"{trial}, {name}: {found}")
-        names = {name for _, values in epochs for name in values}
-        check(names == set(reader.Tags()["scalars"]), f"{trial}: {reader.Tags()}")
+        others = set(reader.Tags()["scalars"]) - set(measured)
+        check(others and all(tag.startswith("judged/") for tag in others), f"{trial}: {reader.Tags()}")
         text = reader.Tensors("config")[0].tensor_proto.string_val[0].decode()
-        check("| hidden_size | 8 |" in text, text)
+        check("| hidden_size | 8 |" in text and "log_digest" in text, text)
+    check_hyper_parameters(set(expected))
     print(f"TensorBoard: {len(expected)} histories")
+
+
+def check_hyper_parameters(trials):
+    """Asks TensorBoard's own plugin for the sweep, as its page HPARAMS does."""
+    from tensorboard import context
+    from tensorboard.backend.event_processing.data_ingester import LocalDataIngester
+    from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+    from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
+    from tensorboard.plugins import base_plugin
+    from tensorboard.plugins.hparams import api_pb2, backend_context, get_experiment, list_session_groups
+
+    multiplexer = EventMultiplexer(tensor_size_guidance={"hparams": 0})
+    multiplexer.AddRunsFromDirectory(f"{PLACE}/events")
+    multiplexer.Reload()
+    provider = MultiplexerDataProvider(multiplexer, f"{PLACE}/events")
+    backend = backend_context.Context(base_plugin.TBContext(data_provider=provider))
+    request = context.RequestContext()
+    metadata = backend.hparams_metadata(request, "")
+    experiment = backend.experiment_from_metadata(request, "", True, metadata, backend.hparams_from_data_provider(request, "", 100))
+    names = {info.name for info in experiment.hparam_infos}
+    check({"hidden_size", "learning_rate", "model", "trial"} <= names, names)
+    tags = {f"{info.name.group}/{info.name.tag}".strip("/") for info in experiment.metric_infos}
+    check("judged/roc_auc" in tags, tags)
 
 
 class Gate(ThreadingHTTPServer):
@@ -233,6 +257,22 @@ def wait_for_mlflow(port):
     check(False, f"MLflow does not answer: {PLACE}/mlflow.log")
 
 
+def check_sweep_on_mlflow(client):
+    """The trials are below their sweep, which names the best one, and each says what it learned from."""
+    experiment = client.get_experiment_by_name("whole").experiment_id
+    runs = client.search_runs([experiment])
+    (sweep,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    trials = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == sweep.info.run_id]
+    check(len(trials) == len(runs) - 1, [run.data.tags for run in runs])
+    values = {run.info.run_name: run.data.metrics["judged_roc_auc"] for run in trials}
+    best = sweep.data.tags["best_run"]
+    check(sweep.data.metrics["judged_roc_auc"] == values[best] == max(values.values()), f"{best} of {values}")
+    datasets = {(one.dataset.name, one.dataset.digest) for run in runs for one in run.inputs.dataset_inputs}
+    check(len(datasets) == 1, datasets)
+    params = trials[0].data.params
+    check(params["data.log_digest"] and int(params["data.samples_train"]) > 100, params)
+
+
 def compare_mlflow(port):
     from mlflow.tracking import MlflowClient
 
@@ -242,7 +282,8 @@ def compare_mlflow(port):
     check(gate.keys == {"Basic bWU6Y2FuYXJ5"}, gate.keys)
     of_whole = gate.requests
     whole = mlflow_runs(client, "whole")
-    check(len(whole) == 4, f"{len(whole)} runs")
+    check(len(whole) == 5, f"{len(whole)} runs: four trials and their sweep")
+    check_sweep_on_mlflow(client)
     with_files = [run[-2] for run in whole if run[-2]]
     check(len(with_files) == 1 and with_files[0][-1][0] == "report.html", with_files)
     for trial, epochs in histories().items():
@@ -253,8 +294,8 @@ def compare_mlflow(port):
             check(points[: len(measured)] == measured, f"{trial}, {name}")
             # Where the kept epoch is not the last one, its value comes last.
             check(len(points) <= len(measured) + 1, f"{trial}, {name}: {points}")
-            of_model = metrics.get(f"summary.{name}", points[-1:])[-1][-1]
-            check(points[-1][1] == of_model, f"{trial}, {name}: the latest value is not the model's")
+        check(metrics["judged_roc_auc"], f"{trial} is not judged")
+        check(not any(name.startswith("summary") for name in metrics), f"{trial}: {metrics.keys()}")
     check({run[1] for run in whole} == {"FINISHED"}, [run[:2] for run in whole])
 
     gate.keys.clear()

@@ -23,6 +23,8 @@ pub(crate) struct ServedMlflowRun {
     pub(crate) params: BTreeMap<String, String>,
     /// Measured values: the name, the step and the value.
     pub(crate) metrics: Vec<(String, u64, Value)>,
+    /// What the run learned from.
+    pub(crate) dataset: Option<Value>,
     /// Uploaded files, by name.
     pub(crate) files: BTreeMap<String, String>,
 }
@@ -121,6 +123,11 @@ impl MlflowState {
                 json!({"run": self.run_json(self.runs.len() - 1)})
             }
             "runs/log-batch" => self.add_batch(body),
+            "runs/log-inputs" => {
+                let dataset = body["datasets"][0]["dataset"].clone();
+                self.run_of(body).dataset = Some(dataset);
+                json!({})
+            }
             "runs/update" => {
                 let status = body["status"].as_str().expect("a status").to_owned();
                 self.run_of(body).status = status;
@@ -179,6 +186,7 @@ impl MlflowState {
                 "run_id": at.to_string(), "status": run.status, "lifecycle_stage": "active",
                 "artifact_uri": format!("mlflow-artifacts:/7/{at}/artifacts"),
             },
+            "inputs": {"dataset_inputs": Vec::from_iter(&run.dataset)},
             "data": {
                 "metrics": metrics.collect::<Vec<Value>>(),
                 "params": names(&run.params),

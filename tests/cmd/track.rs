@@ -322,9 +322,21 @@ fn sweep_is_sent_to_mlflow_once_even_if_wandb_is_down() {
     assert_eq!(mlflow.experiment().as_deref(), Some("held"));
     let runs = mlflow.runs();
     let names: BTreeSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    assert_eq!(names, ["trial-0001", "trial-0002", "trial-0003"].into());
+    let expected = ["live", "trial-0001", "trial-0002", "trial-0003"];
+    assert_eq!(names, expected.into());
+    let sweep = runs.iter().position(|run| run.name == "live");
+    let sweep = sweep.expect("the sweep").to_string();
     for run in &runs {
         assert_eq!(run.status, "FINISHED", "{run:?}");
+        let dataset = run.dataset.as_ref().expect("a dataset");
+        assert_eq!(dataset["name"], "live");
+        let Some(parent) = run.tags.get("mlflow.parentRunId") else {
+            let best = &run.tags["best_run"];
+            assert!(names.contains(&best.as_str()), "{best}");
+            continue;
+        };
+        assert_eq!(*parent, sweep);
+        assert!(run.params.contains_key("data.log_digest"), "{run:?}");
         assert_eq!(run.tags["poolcast.group"], "live");
         let losses = run.metrics.iter().filter(|(name, ..)| name == "train_loss");
         let steps: Vec<u64> = losses.map(|(_, step, _)| *step).collect();

@@ -98,7 +98,7 @@ fn mlflow_dry_run_shows_the_requests_of_each_run() {
         assert!(is_known, "{url}");
         created += usize::from(url.ends_with("/runs/create"));
     }
-    assert_eq!(created, 3);
+    assert_eq!(created, 4, "three trials and their sweep");
 }
 
 #[test]

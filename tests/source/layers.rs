@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use source_checks::{read_files, repository, rust_files};
 use syn::visit::{self, Visit};
@@ -215,7 +216,9 @@ fn read_crate(name: &str, dir: &Path, paths: &[PathBuf]) -> SourceCrate {
     }
 }
 
-/// The crates of the workspace: each folder of `src`, and the program, which has the rest.
+/// The crates of the workspace, read once for all tests: each folder of `src`, and the program, which has the rest.
+static CRATES: LazyLock<Vec<SourceCrate>> = LazyLock::new(read_crates);
+
 fn read_crates() -> Vec<SourceCrate> {
     let src = repository().join("src");
     let mut crates = Vec::new();
@@ -285,7 +288,7 @@ fn reaches(edges: &BTreeSet<(usize, usize)>, from: usize, to: usize) -> bool {
 
 #[test]
 fn no_files_import_each_other() {
-    let crates = read_crates();
+    let crates = &*CRATES;
     assert!(crates.len() > 10, "only {} crates were found", crates.len());
     let mut edge_count = 0;
     for source_crate in crates {
@@ -319,7 +322,7 @@ fn module_order(folder: &str) -> Vec<String> {
 
 #[test]
 fn modules_import_only_modules_above_them() {
-    for source_crate in read_crates() {
+    for source_crate in &*CRATES {
         if !ORDERED_CRATES.contains(&&*source_crate.name) {
             continue;
         }
@@ -356,9 +359,7 @@ fn verb_names() -> Vec<String> {
 
 #[test]
 fn no_verb_imports_another() {
-    let program = read_crates()
-        .into_iter()
-        .find(|found| found.name == "poolcast");
+    let program = CRATES.iter().find(|found| found.name == "poolcast");
     let program = program.expect("the program");
     let verbs = verb_names();
     assert!(verbs.len() > 10, "only {} verbs were found", verbs.len());

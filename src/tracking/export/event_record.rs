@@ -5,7 +5,9 @@
 //! little-endian. The messages match TensorFlow's `event.proto`, `summary.proto` and
 //! `tensor.proto`, with the same field numbers. They have only the fields that poolcast writes.
 
-use prost::{Message, Oneof};
+use std::collections::BTreeMap;
+
+use prost::{Enumeration, Message, Oneof};
 
 /// Content of the first event of a file.
 pub(super) const FILE_VERSION: &str = "brain.Event:2";
@@ -79,11 +81,78 @@ pub(super) struct SummaryMetadata {
     pub(super) plugin_data: Option<PluginData>,
 }
 
-/// Name of a TensorBoard plugin.
+/// Name of a TensorBoard plugin, and what it is given.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PluginData {
     #[prost(string, tag = "1")]
     pub(super) plugin_name: String,
+    /// A message of the plugin: for `hparams`, [`HyperParameterData`].
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) content: Vec<u8>,
+}
+
+/// What the plugin `hparams` is given, as in its `plugin_data.proto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HyperParameterData {
+    #[prost(oneof = "SessionPart", tags = "3, 4")]
+    pub(super) part: Option<SessionPart>,
+}
+
+/// The begin or the end of a run.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum SessionPart {
+    #[prost(message, tag = "3")]
+    Begin(SessionBegin),
+    #[prost(message, tag = "4")]
+    End(SessionEnd),
+}
+
+/// The begin of a run, with its hyper-parameters.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SessionBegin {
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub(super) hparams: BTreeMap<String, HyperParameter>,
+    /// Seconds since 1970, in UTC.
+    #[prost(double, tag = "5")]
+    pub(super) start_time_secs: f64,
+}
+
+/// The value of a hyper-parameter, as in protobuf's `struct.proto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HyperParameter {
+    #[prost(oneof = "HyperParameterValue", tags = "2, 3, 4")]
+    pub(super) value: Option<HyperParameterValue>,
+}
+
+/// A value.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum HyperParameterValue {
+    #[prost(double, tag = "2")]
+    Number(f64),
+    #[prost(string, tag = "3")]
+    Text(String),
+    #[prost(bool, tag = "4")]
+    Flag(bool),
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct SessionEnd {
+    #[prost(enumeration = "SessionStatus", tag = "1")]
+    pub(super) status: i32,
+    /// Seconds since 1970, in UTC.
+    #[prost(double, tag = "2")]
+    pub(super) end_time_secs: f64,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum SessionStatus {
+    Unknown = 0,
+    Success = 1,
+    Failure = 2,
+    Running = 3,
 }
 
 /// A tensor of strings.

@@ -6,17 +6,29 @@
 use std::path::Path;
 
 use anyhow::Result;
+use prost::Message as _;
 use serde_json::Value;
 
 use super::event_record::{
-    Event, EventKind, FILE_VERSION, PluginData, STRING_TYPE, Summary, SummaryContent,
-    SummaryMetadata, SummaryValue, TensorProto, TensorShape, append_event,
+    Event, EventKind, FILE_VERSION, HyperParameter, HyperParameterData, HyperParameterValue,
+    PluginData, STRING_TYPE, SessionBegin, SessionEnd, SessionPart, SessionStatus, Summary,
+    SummaryContent, SummaryMetadata, SummaryValue, TensorProto, TensorShape, append_event,
 };
-use crate::runs::TrackedRun;
+use crate::runs::{TrackedOutcome, TrackedRun};
 use poolcast_base::files;
 
 /// Tag of the text with the hyper-parameters.
 const CONFIG_TAG: &str = "config";
+
+/// Tags of the plugin `hparams`, as in its `metadata.py`.
+const SESSION_BEGIN_TAG: &str = "_hparams_/session_start_info";
+const SESSION_END_TAG: &str = "_hparams_/session_end_info";
+
+/// Prefixes of names of values that are groups on TensorBoard's pages.
+const GROUPS: [&str; 3] = ["train", "validation", JUDGED];
+
+/// Prefix of the scores by which the trials of a sweep are compared.
+const JUDGED: &str = "judged";
 
 /// Writes the event file of `run` into its directory below `dir`, and replaces an existing file.
 pub(super) fn export_to_tensorboard(run: &TrackedRun, dir: &Path) -> Result<()> {
@@ -27,14 +39,18 @@ pub(super) fn export_to_tensorboard(run: &TrackedRun, dir: &Path) -> Result<()> 
     files::write_atomic(&file, &event_file(run))
 }
 
-/// Makes the directory's name, which TensorBoard shows as the name of the run.
+/// Makes the directory's name, which TensorBoard shows as the name of the run. A single run has its id in it, since
+/// runs of several directories may be exported to one.
 fn directory_name(run: &TrackedRun) -> String {
     let mut name = String::new();
     for c in run.name.chars().take(100) {
         let is_plain = c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         name.push(if is_plain { c } else { '-' });
     }
-    format!("{name}-{}", run.run_id)
+    match run.trial() {
+        Some(_) => name,
+        None => format!("{name}-{}", run.run_id),
+    }
 }
 
 /// Returns the bytes of the event file of `run`.
@@ -49,32 +65,144 @@ fn event_file(run: &TrackedRun) -> Vec<u8> {
         },
     );
     append_event(&mut file, &config_event(run));
+    append_event(
+        &mut file,
+        &session_event(
+            SESSION_BEGIN_TAG,
+            run.began_s,
+            SessionPart::Begin(session_begin(run)),
+        ),
+    );
 
     for epoch in &run.epochs {
-        let mut value = Vec::new();
-        for (tag, number) in &epoch.values {
-            value.push(SummaryValue {
-                tag: tag.clone(),
-                metadata: None,
-                content: Some(SummaryContent::SimpleValue(*number as f32)),
-            });
-        }
+        let values = epoch.values.iter();
         append_event(
             &mut file,
-            &Event {
-                wall_time: epoch.ended_s,
-                step: epoch.step as i64,
-                kind: Some(EventKind::Summary(Summary { value })),
-            },
+            &scalar_event(
+                epoch.step,
+                epoch.ended_s,
+                values.map(|(name, value)| (name, *value)),
+            ),
+        );
+    }
+    if run.outcome != TrackedOutcome::Running {
+        append_event(&mut file, &result_event(run));
+        append_event(
+            &mut file,
+            &session_event(
+                SESSION_END_TAG,
+                run.ended_s(),
+                SessionPart::End(session_end(run)),
+            ),
         );
     }
     file
+}
+
+/// Makes the event of the numbers at `step`, by name.
+fn scalar_event<'a>(
+    step: u64,
+    wall_time: f64,
+    values: impl Iterator<Item = (&'a String, f64)>,
+) -> Event {
+    let value = values.map(|(name, number)| SummaryValue {
+        tag: grouped_tag(name),
+        metadata: None,
+        content: Some(SummaryContent::SimpleValue(number as f32)),
+    });
+    Event {
+        wall_time,
+        step: step as i64,
+        kind: Some(EventKind::Summary(Summary {
+            value: value.collect(),
+        })),
+    }
+}
+
+/// Makes the event of the results that no epoch has, at the last step.
+fn result_event(run: &TrackedRun) -> Event {
+    let step = run.epochs.last().map_or(0, |epoch| epoch.step);
+    let judged = run
+        .summary
+        .iter()
+        .filter(|(name, _)| name.starts_with(JUDGED));
+    let values = judged.filter_map(|(name, value)| Some((name, value.as_f64()?)));
+    scalar_event(step, run.ended_s(), values)
+}
+
+/// Returns the tag of a value. TensorBoard groups charts by what precedes the first slash.
+fn grouped_tag(name: &str) -> String {
+    for group in GROUPS {
+        if let Some(rest) = name
+            .strip_prefix(group)
+            .and_then(|rest| rest.strip_prefix('_'))
+        {
+            return format!("{group}/{rest}");
+        }
+    }
+    name.to_owned()
+}
+
+/// Makes an event for the plugin that compares runs by their hyper-parameters.
+fn session_event(tag: &str, wall_time: f64, part: SessionPart) -> Event {
+    let content = HyperParameterData { part: Some(part) }.encode_to_vec();
+    let plugin_data = PluginData {
+        plugin_name: "hparams".to_owned(),
+        content,
+    };
+    let value = SummaryValue {
+        tag: tag.to_owned(),
+        metadata: Some(SummaryMetadata {
+            plugin_data: Some(plugin_data),
+        }),
+        content: None,
+    };
+    Event {
+        wall_time,
+        step: 0,
+        kind: Some(EventKind::Summary(Summary { value: vec![value] })),
+    }
+}
+
+fn session_begin(run: &TrackedRun) -> SessionBegin {
+    let values = run
+        .config
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), hyper_parameter(value)?)));
+    SessionBegin {
+        hparams: values.collect(),
+        start_time_secs: run.began_s,
+    }
+}
+
+/// Converts the value of a hyper-parameter; `None` for lists and objects, which the plugin does not show.
+fn hyper_parameter(value: &Value) -> Option<HyperParameter> {
+    let value = match value {
+        Value::Number(number) => HyperParameterValue::Number(number.as_f64()?),
+        Value::String(text) => HyperParameterValue::Text(text.clone()),
+        Value::Bool(flag) => HyperParameterValue::Flag(*flag),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    Some(HyperParameter { value: Some(value) })
+}
+
+fn session_end(run: &TrackedRun) -> SessionEnd {
+    let status = match run.outcome.exit_code() {
+        None => SessionStatus::Running,
+        Some(0) => SessionStatus::Success,
+        Some(_) => SessionStatus::Failure,
+    };
+    SessionEnd {
+        status: status.into(),
+        end_time_secs: run.ended_s(),
+    }
 }
 
 /// Formats the hyper-parameters as a text, which TensorBoard shows as a table.
 fn config_event(run: &TrackedRun) -> Event {
     let plugin_data = PluginData {
         plugin_name: "text".to_owned(),
+        content: Vec::new(),
     };
     let text = SummaryValue {
         tag: CONFIG_TAG.to_owned(),

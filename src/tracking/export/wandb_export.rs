@@ -95,6 +95,7 @@ fn run_record(run: &TrackedRun, entity: &str, project: &str) -> RunRecord {
         project: project.to_owned(),
         config: Some(ConfigRecord { update }),
         run_group: run.group.clone().unwrap_or_default(),
+        job_type: run.kind().unwrap_or_default().to_owned(),
         display_name: run.name.clone(),
         tags: run.tags.clone(),
         start_time: Some(timestamp(run.began_s)),

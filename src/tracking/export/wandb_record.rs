@@ -66,6 +66,8 @@ pub(super) struct RunRecord {
     pub(super) config: Option<ConfigRecord>,
     #[prost(string, tag = "6")]
     pub(super) run_group: String,
+    #[prost(string, tag = "7")]
+    pub(super) job_type: String,
     #[prost(string, tag = "8")]
     pub(super) display_name: String,
     #[prost(string, repeated, tag = "10")]

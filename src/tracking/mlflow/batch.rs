@@ -43,6 +43,8 @@ pub(super) struct ServerRun {
     pub(super) tags: BTreeSet<String>,
     /// Location of the run's files, as a URI of the server.
     pub(super) artifact_uri: String,
+    /// True if it has a dataset among its inputs.
+    pub(super) has_dataset: bool,
     /// The last step by metric name.
     pub(super) last_steps: BTreeMap<String, i64>,
 }
@@ -133,14 +135,14 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
     }
 
     if run.outcome != TrackedOutcome::Running {
-        let mut metrics = summary_metrics(run);
+        let mut metrics = result_metrics(run);
         metrics.retain(|metric| !server.has_metric(metric));
-        // The server has both kinds or none, because they are in one batch.
-        if !metrics.is_empty() {
+        let mut tags = result_tags(run);
+        tags.retain(|tag| !server.tags.contains(&tag.key));
+        // The server has all results or none, because they are in one batch.
+        if !metrics.is_empty() || !tags.is_empty() {
             metrics.extend(final_metrics(run));
         }
-        let mut tags = summary_tags(run);
-        tags.retain(|tag| !server.tags.contains(&tag.key));
         if !batch.has_room_for(metrics.len() + tags.len()) {
             batches.push(std::mem::take(&mut batch));
         }
@@ -172,14 +174,26 @@ fn epoch_metrics(epoch: &TrackedEpoch) -> Vec<LoggedMetric> {
     metrics
 }
 
-/// Returns the numbers in the summary of a finished run, at its last epoch.
-fn summary_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
-    let step = run.epochs.last().map_or(0, |epoch| epoch.step);
+/// Names of results that are no measurements. They are tags.
+const FACTS: [&str; 3] = ["best_epoch", "epochs", "seconds"];
+
+/// Returns the results of a finished run that its epochs do not have, at its last epoch.
+fn result_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
+    let last = run.epochs.last();
+    let step = last.map_or(0, |epoch| epoch.step);
     let mut metrics = Vec::new();
     for (name, value) in &run.summary {
-        if let Some(number) = value.as_f64() {
-            let key = allowed_key(&format!("summary.{name}"));
-            metrics.push(logged_metric(key, number, step, run.ended_s()));
+        let is_measured = last.is_some_and(|epoch| epoch.values.contains_key(name));
+        if let Some(number) = value.as_f64()
+            && !is_measured
+            && !FACTS.contains(&name.as_str())
+        {
+            metrics.push(logged_metric(
+                allowed_key(name),
+                number,
+                step,
+                run.ended_s(),
+            ));
         }
     }
     metrics
@@ -204,16 +218,19 @@ fn final_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
     metrics
 }
 
-/// Returns the texts in the summary of a finished run.
-fn summary_tags(run: &TrackedRun) -> Vec<LoggedText> {
+/// Returns the texts in the summary of a finished run, and its facts.
+fn result_tags(run: &TrackedRun) -> Vec<LoggedText> {
     let mut tags = Vec::new();
     for (name, value) in &run.summary {
-        if let Value::String(text) = value {
-            tags.push(LoggedText {
-                key: allowed_key(&format!("summary.{name}")),
-                value: text.chars().take(MAX_TEXT_CHARS).collect(),
-            });
-        }
+        let text = match value {
+            Value::String(text) => text.clone(),
+            fact if FACTS.contains(&name.as_str()) => fact.to_string(),
+            _ => continue,
+        };
+        tags.push(LoggedText {
+            key: allowed_key(name),
+            value: text.chars().take(MAX_TEXT_CHARS).collect(),
+        });
     }
     tags
 }

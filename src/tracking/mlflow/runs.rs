@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use super::batch::{LogBatch, ServerRun, milliseconds, missing_batches};
-use crate::runs::{TrackedOutcome, TrackedRun};
+use crate::runs::{DATA, DIGEST, TrackedOutcome, TrackedRun};
 use crate::server::SendError;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
@@ -40,8 +40,21 @@ pub(super) type PostRequest<'a> =
 #[derive(Debug)]
 pub(super) struct MlflowRuns {
     experiment_id: String,
+    /// The run of the sweep, below which its trials are.
+    sweep: SweepOnServer,
     /// The server's data of runs, by poolcast's run id.
     known: BTreeMap<String, ServerRun>,
+}
+
+/// The run of a sweep on the server.
+#[derive(Debug)]
+enum SweepOnServer {
+    /// It was not sent yet by this sender.
+    NotSent,
+    /// There is none: a single run, or a user has deleted it there.
+    None,
+    /// The server's id of it.
+    Run(String),
 }
 
 /// Result of sending one run.
@@ -66,6 +79,7 @@ impl MlflowRuns {
     pub(super) fn open(post: &mut PostRequest<'_>, name: &str) -> Result<MlflowRuns> {
         Ok(MlflowRuns {
             experiment_id: find_or_create_experiment(post, &replace_quotes(name))?,
+            sweep: SweepOnServer::NotSent,
             known: BTreeMap::new(),
         })
     }
@@ -91,13 +105,18 @@ impl MlflowRuns {
             Some(server) => server,
             None => {
                 is_new = true;
-                create_run(post, &self.experiment_id, run)?
+                create_run(post, self.new_run(run), &self.experiment_id, &run.run_id)?
             }
         };
         if server.is_deleted {
             return Ok(SendOutcome::Deleted);
         }
 
+        if let Some(body) = dataset_body(run, &server) {
+            post("runs/log-inputs", &body, Repetition::Harmless)?;
+            server.has_dataset = true;
+            is_new = true;
+        }
         let mut new_epochs = 0;
         for batch in missing_batches(run, &server) {
             log_batch(post, &server.server_id, &batch)?;
@@ -117,6 +136,61 @@ impl MlflowRuns {
 }
 
 impl MlflowRuns {
+    /// Sends `sweep`, which is the run that the trials are below, like any other run. `None` is for a single run, which
+    /// is below none.
+    ///
+    /// # Errors
+    /// Fails like [`MlflowRuns::send`].
+    pub(super) fn send_sweep(
+        &mut self,
+        post: &mut PostRequest<'_>,
+        sweep: Option<&TrackedRun>,
+    ) -> Result<()> {
+        // It is not below itself.
+        self.sweep = SweepOnServer::None;
+        let Some(sweep) = sweep else {
+            return Ok(());
+        };
+        self.send(post, sweep)?;
+        if let Some(server) = self.known.get(&sweep.run_id) {
+            self.sweep = SweepOnServer::Run(server.server_id.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns true before the first call of [`MlflowRuns::send_sweep`].
+    pub(super) fn is_without_sweep(&self) -> bool {
+        matches!(self.sweep, SweepOnServer::NotSent)
+    }
+
+    /// The server's id of the run of the sweep, if there is one.
+    pub(super) fn sweep_server_id(&self) -> Option<&str> {
+        match &self.sweep {
+            SweepOnServer::Run(id) => Some(id),
+            SweepOnServer::NotSent | SweepOnServer::None => None,
+        }
+    }
+
+    /// Returns the request that creates `run`.
+    fn new_run(&self, run: &TrackedRun) -> Value {
+        let mut tags = vec![
+            (RUN_TAG, run.run_id.as_str()),
+            ("poolcast.group", run.group.as_deref().unwrap_or_default()),
+            ("mlflow.source.name", "poolcast"),
+        ];
+        let joined = run.tags.join(",");
+        tags.push(("poolcast.tags", &joined));
+        let sweep = self.sweep_server_id();
+        tags.extend(sweep.map(|id| ("mlflow.parentRunId", id)));
+        let tags = tags.into_iter();
+        json!({
+            "experiment_id": self.experiment_id,
+            "run_name": run.name,
+            "start_time": milliseconds(run.began_s),
+            "tags": Vec::from_iter(tags.map(|(key, value)| json!({"key": key, "value": value}))),
+        })
+    }
+
     /// Returns the path below which the server itself accepts files of the run `run_id`. Returns
     /// `None` if clients must upload them to the storage directly.
     ///
@@ -210,14 +284,14 @@ fn find_run(
     Ok(first.map(FoundRun::into_server_run))
 }
 
-/// Creates `run`. A try whose answer was lost may have created it, so the next try searches for it
-/// first.
+/// Creates the run `run_id` of this `body`. A try whose answer was lost may have created it, so the next try searches for
+/// it first.
 fn create_run(
     post: &mut PostRequest<'_>,
+    body: Value,
     experiment_id: &str,
-    run: &TrackedRun,
+    run_id: &str,
 ) -> Result<ServerRun> {
-    let body = run_body(experiment_id, run);
     let mut tries = 0;
     loop {
         tries += 1;
@@ -226,29 +300,27 @@ fn create_run(
             Err(SendError::InDoubt) if tries < MAX_CREATE_TRIES => {}
             Err(error) => return Err(error.into()),
         }
-        if let Some(found) = find_run(post, experiment_id, &run.run_id)? {
+        if let Some(found) = find_run(post, experiment_id, run_id)? {
             return Ok(found);
         }
     }
 }
 
-fn run_body(experiment_id: &str, run: &TrackedRun) -> Value {
-    let tags = [
-        (RUN_TAG, run.run_id.clone()),
-        ("poolcast.group", run.group.clone().unwrap_or_default()),
-        ("poolcast.tags", run.tags.join(",")),
-        ("mlflow.source.name", "poolcast".to_owned()),
-    ];
-    let mut tag_list = Vec::new();
-    for (key, value) in tags {
-        tag_list.push(json!({ "key": key, "value": value }));
-    }
-    json!({
-        "experiment_id": experiment_id,
-        "run_name": run.name,
-        "start_time": milliseconds(run.began_s),
-        "tags": tag_list,
-    })
+/// Returns the request that names what `run` learned from; `None` if the server has it, or if it is not known.
+fn dataset_body(run: &TrackedRun, server: &ServerRun) -> Option<Value> {
+    let facts = run.config.get(DATA)?;
+    let digest = facts[DIGEST].as_str().filter(|_| !server.has_dataset)?;
+    let dataset = json!({
+        "name": run.group.as_ref().unwrap_or(&run.name),
+        "digest": digest,
+        "source_type": "poolcast",
+        "source": facts.to_string(),
+    });
+    let context = json!({"key": "mlflow.data.context", "value": "training"});
+    Some(json!({
+        "run_id": server.server_id,
+        "datasets": [{"tags": [context], "dataset": dataset}],
+    }))
 }
 
 fn log_batch(post: &mut PostRequest<'_>, server_id: &str, batch: &LogBatch) -> Result<()> {
@@ -339,6 +411,8 @@ struct FoundRun {
     info: RunInfo,
     #[serde(default)]
     data: RunData,
+    #[serde(default)]
+    inputs: RunInputs,
 }
 
 #[derive(Deserialize)]
@@ -357,6 +431,12 @@ struct RunData {
     metrics: Vec<LastMetric>,
     params: Vec<FoundName>,
     tags: Vec<FoundName>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RunInputs {
+    dataset_inputs: Vec<IgnoredAny>,
 }
 
 /// The last value of a metric: the value of its largest step.
@@ -382,6 +462,7 @@ impl FoundRun {
             status: self.info.status,
             is_deleted: self.info.lifecycle_stage == "deleted",
             artifact_uri: self.info.artifact_uri,
+            has_dataset: !self.inputs.dataset_inputs.is_empty(),
             params: params.map(|param| param.key).collect(),
             tags: tags.map(|tag| tag.key).collect(),
             last_steps: metrics.map(|metric| (metric.key, metric.step)).collect(),
@@ -419,6 +500,8 @@ mod tests {
         params: BTreeMap<String, String>,
         /// Distinct entries: name, step, time and value as a text.
         metrics: BTreeSet<(String, i64, i64, String)>,
+        /// Distinct datasets among its inputs.
+        datasets: BTreeSet<String>,
         status: String,
         is_deleted: bool,
     }
@@ -450,6 +533,11 @@ mod tests {
                     json!({ "run": self.run_json(self.runs.len() - 1) })
                 }
                 "runs/log-batch" => self.log_batch(body),
+                "runs/log-inputs" => {
+                    let dataset = body["datasets"][0]["dataset"].clone();
+                    self.run_of(body).datasets.insert(dataset.to_string());
+                    json!({})
+                }
                 "runs/update" => {
                     self.run_of(body).status = text(&body["status"]);
                     json!({})
@@ -511,6 +599,7 @@ mod tests {
                 "info": {
                     "run_id": at.to_string(), "status": run.status, "lifecycle_stage": stage,
                 },
+                "inputs": {"dataset_inputs": Vec::from_iter(&run.datasets)},
                 "data": {
                     "metrics": metrics.collect::<Vec<Value>>(),
                     "params": params.collect::<Vec<Value>>(),
@@ -531,7 +620,7 @@ mod tests {
             .collect()
     }
 
-    /// Sends `runs` with a new sender. Request `lost.0`, counted from 0, fails; with `dies`, all
+    /// Sends `runs`, which are below a sweep, with a new sender. Request `lost.0`, counted from 0, fails; with `dies`, all
     /// later ones fail, too.
     fn send_all(
         server: &mut FakeServer,
@@ -558,17 +647,28 @@ mod tests {
             }
         };
         let mut sender = MlflowRuns::open(&mut post, "it's")?;
+        sender.send_sweep(&mut post, Some(&sweep()))?;
         for run in runs {
             sender.send(&mut post, run)?;
         }
         Ok(())
     }
 
+    fn sweep() -> TrackedRun {
+        let mut sweep = recorded_run();
+        sweep.run_id = "sweep0001".to_owned();
+        sweep.epochs.clear();
+        sweep
+    }
+
     fn two_runs() -> [TrackedRun; 2] {
-        let mut second = recorded_run();
+        let mut first = recorded_run();
+        let facts = json!({"digest": "abc", "log_digest": "def"});
+        first.config.insert(DATA.to_owned(), facts);
+        let mut second = first.clone();
         second.run_id = "run0002".to_owned();
         second.outcome = TrackedOutcome::Failed;
-        [recorded_run(), second]
+        [first, second]
     }
 
     fn state_without_faults() -> FakeServer {
@@ -580,12 +680,12 @@ mod tests {
     #[test]
     fn run_has_its_parameters_values_and_times() {
         let server = state_without_faults();
-        let first = &server.runs[0];
+        let first = &server.runs[1];
         assert_eq!(first.status, "FINISHED");
         assert_eq!(first.params["opt.name"], "adam");
         assert_eq!(first.params["opt.betas"], "[0.9,0.99]");
         assert_eq!(first.tags["poolcast.group"], "g1");
-        let best = ("summary.best_loss", 2, "0.3333");
+        let best = ("best_loss", 2, "0.3333");
         let is_best = |(key, step, _, value): &&(String, i64, i64, String)| {
             (key.as_str(), *step, value.as_str()) == best
         };
@@ -597,25 +697,46 @@ mod tests {
             (key.as_str(), *step, *stamp),
             ("nanv", 1, 1_795_226_144_336)
         );
-        assert_eq!(server.runs[1].status, "FAILED");
+        assert_eq!(server.runs[2].status, "FAILED");
+        let sweep = &server.runs[0];
+        assert!(!sweep.tags.contains_key("mlflow.parentRunId"));
+        for trial in &server.runs[1..] {
+            assert_eq!(trial.tags["mlflow.parentRunId"], "0");
+            assert_eq!(trial.params["data.log_digest"], "def");
+            let dataset = trial.datasets.first().expect("a dataset");
+            assert!(dataset.contains("\"digest\":\"abc\""), "{dataset}");
+        }
     }
 
     #[test]
-    fn run_takes_four_requests_and_nothing_is_sent_twice() {
+    fn run_takes_five_requests_and_nothing_is_sent_twice() {
         let mut server = state_without_faults();
         let paths = std::mem::take(&mut server.paths);
         let from_run = [
             "runs/search",
             "runs/create",
+            "runs/log-inputs",
             "runs/log-batch",
             "runs/update",
         ];
         assert_eq!(paths[..2], ["experiments/search", "experiments/create"]);
-        assert_eq!(paths[2..6], from_run);
-        assert_eq!(paths[6..], from_run);
+        let of_sweep = [
+            "runs/search",
+            "runs/create",
+            "runs/log-batch",
+            "runs/update",
+        ];
+        assert_eq!(paths[2..6], of_sweep, "it says nothing of what it learned from");
+        assert_eq!(paths[6..11], from_run);
+        assert_eq!(paths[11..], from_run);
 
         send_all(&mut server, &two_runs(), None, false).expect("sent");
-        let again = ["experiments/search", "runs/search", "runs/search"];
+        let again = [
+            "experiments/search",
+            "runs/search",
+            "runs/search",
+            "runs/search",
+        ];
         assert_eq!(server.paths, again);
     }
 
@@ -646,7 +767,7 @@ mod tests {
         begun.epochs.truncate(1);
         begun.summary.clear();
         send_all(&mut server, &[begun], None, false).expect("sent");
-        assert_eq!(server.runs[0].status, "RUNNING");
+        assert_eq!(server.runs[1].status, "RUNNING");
 
         send_all(&mut server, &two_runs(), None, false).expect("sent");
         assert_eq!(server.runs, state_without_faults().runs);
@@ -655,13 +776,13 @@ mod tests {
     #[test]
     fn deleted_run_is_not_created_again() {
         let mut server = state_without_faults();
-        server.runs[0].is_deleted = true;
+        server.runs[1].is_deleted = true;
         let mut post =
             |path: &str, body: &Value, _| Ok::<Value, SendError>(server.answer(path, body));
         let mut sender = MlflowRuns::open(&mut post, "it's").expect("opened");
         let sent = sender.send(&mut post, &recorded_run()).expect("answered");
         assert_eq!(sent, SendOutcome::Deleted);
-        assert_eq!(server.runs.len(), 2);
+        assert_eq!(server.runs.len(), 3, "with the sweep");
     }
 
     #[test]

@@ -159,13 +159,38 @@ impl MlflowSender {
             None => runs.insert(MlflowRuns::open(&mut post, &settings.experiment)?),
         };
         let ended: BTreeSet<usize> = note.ended_trials().collect();
-        source.visit_runs_except(&ended, |run| {
+        let is_over = source.visit_runs_except(&ended, |run| {
             if note.has_ended(&run.run_id) {
                 return Ok(());
             }
+            if known.is_without_sweep() {
+                known.send_sweep(&mut post, source.sweep_run(run.began_s).as_ref())?;
+            }
             send_run(known, &mut post, &run, note, summary)
-        })
+        })?;
+        if is_over {
+            send_ended_sweep(source, known, &mut post, note)?;
+        }
+        Ok(is_over)
     }
+}
+
+/// Sends the end of the sweep of `source`, unless it was sent before.
+fn send_ended_sweep(
+    source: &TrackedSource,
+    known: &mut MlflowRuns,
+    post: &mut PostRequest<'_>,
+    note: &mut SentNote,
+) -> Result<()> {
+    let Some(mark) = source.sweep_mark() else {
+        return Ok(());
+    };
+    if note.sweep(&mark).is_some() {
+        return Ok(());
+    }
+    known.send_sweep(post, source.ended_sweep_run()?.as_ref())?;
+    note.set_sweep(&mark, known.sweep_server_id().unwrap_or_default());
+    Ok(())
 }
 
 fn send_post(
@@ -241,7 +266,15 @@ pub fn preview_to_mlflow(
         Ok(new_server_answer(path))
     };
     let mut runs = MlflowRuns::open(&mut post, &settings.experiment)?;
-    source.visit_runs(|run| runs.send(&mut post, &run).map(drop))?;
+    let is_over = source.visit_runs(|run| {
+        if runs.is_without_sweep() {
+            runs.send_sweep(&mut post, source.sweep_run(run.began_s).as_ref())?;
+        }
+        runs.send(&mut post, &run).map(drop)
+    })?;
+    if is_over {
+        runs.send_sweep(&mut post, source.ended_sweep_run()?.as_ref())?;
+    }
     shown?;
 
     for file in source.best_files()?.map_or(Vec::new(), |best| best.files) {

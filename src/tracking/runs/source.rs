@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
+use super::run_data::{DATA, run_data};
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
 use super::tracked_trial::{TrackedSweep, fit_summary, run_from_training};
@@ -34,6 +35,7 @@ pub struct TrackedSource {
     config: Config,
     kind: ReportedKind,
     sweep: TrackedSweep,
+    data: Map<String, Value>,
 }
 
 impl TrackedSource {
@@ -47,6 +49,7 @@ impl TrackedSource {
         let config = Config::read(&dir)?;
         Ok(TrackedSource {
             sweep: TrackedSweep::from_config(&config),
+            data: run_data(&dir),
             dir,
             config,
             kind,
@@ -112,6 +115,10 @@ impl TrackedSource {
         known: &BTreeSet<usize>,
         mut visit: impl FnMut(TrackedRun) -> Result<()>,
     ) -> Result<bool> {
+        let mut visit = |mut run: TrackedRun| {
+            self.add_data(&mut run.config);
+            visit(run)
+        };
         match self.kind {
             ReportedKind::Run => self.visit_run(&mut visit),
             ReportedKind::Sweep => self.visit_sweep(known, &mut visit),
@@ -122,6 +129,11 @@ impl TrackedSource {
     /// A text that identifies this sweep. It is `None` for a single run, and for a DAG whose
     /// samples do not exist yet.
     pub(crate) fn sweep_mark(&self) -> Option<String> {
+        Some(format!("poolcast {}", self.sweep_id()?))
+    }
+
+    /// The id of this sweep, like [`TrackedRun::run_id`]; `None` as for [`TrackedSource::sweep_mark`].
+    pub(super) fn sweep_id(&self) -> Option<String> {
         let folder = match self.kind {
             ReportedKind::Run => return None,
             ReportedKind::Sweep => SweepFolder::open(&self.dir),
@@ -129,7 +141,25 @@ impl TrackedSource {
         };
         let key = folder.and_then(|folder| folder.key()).ok()?;
         let name = &self.config.wandb.sweep.name;
-        Some(format!("poolcast {}", run_id(name, None, &key)))
+        Some(run_id(name, None, &key))
+    }
+
+    /// Adds what the runs learned from to the configuration of one of them.
+    pub(super) fn add_data(&self, config: &mut Map<String, Value>) {
+        config.insert(DATA.to_owned(), json!(self.data));
+    }
+
+    /// The outcomes of the trials that have ended.
+    pub(super) fn outcomes(&self) -> Result<TrialOutcomes> {
+        match self.kind {
+            ReportedKind::Dag => {
+                let rows = condor::read_rows(&self.dir, &self.config)?;
+                Ok(TrialOutcomes::from_rows(rows))
+            }
+            ReportedKind::Run | ReportedKind::Sweep => {
+                TrialOutcomes::read(&SweepFolder::open(&self.dir)?)
+            }
+        }
     }
 
     fn visit_run(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
@@ -165,7 +195,7 @@ impl TrackedSource {
         let folder = SweepFolder::open(&self.dir)?;
         let is_over = folder.is_finished();
         let mut at_work = trials_at_work(&folder)?;
-        let mut outcomes = TrialOutcomes::read(&folder)?;
+        let mut outcomes = self.outcomes()?;
         let given = self.given_points()?;
         let named = |mut run: TrackedRun| {
             let trial = run.trial().unwrap_or(0);

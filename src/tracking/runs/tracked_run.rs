@@ -32,6 +32,11 @@ pub struct TrackedRun {
 }
 
 impl TrackedRun {
+    /// The model or pipeline, or `sweep` for a sweep.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.tags.first().map(String::as_str)
+    }
+
     /// End of the last epoch, in seconds since 1970 in UTC; the start time if there is no epoch.
     pub fn ended_s(&self) -> f64 {
         self.epochs

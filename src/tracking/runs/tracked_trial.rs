@@ -135,7 +135,8 @@ pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> Track
     }
 }
 
-fn trial_name(trial: usize) -> String {
+/// Returns the name of the run of `trial`.
+pub(super) fn trial_name(trial: usize) -> String {
     format!("trial-{trial:04}")
 }
 

@@ -35,9 +35,9 @@ const UPSERT_SWEEP: &str = "mutation UpsertSweep($config: String, $description: 
      configValidationWarnings } }";
 
 const UPSERT_RUN: &str = "mutation UpsertBucket($name: String, $project: String, $entity: String, \
-     $groupName: String, $displayName: String, $config: JSONString, $sweep: String, $tags: [String!]) { \
+     $groupName: String, $jobType: String, $displayName: String, $config: JSONString, $sweep: String, $tags: [String!]) { \
      upsertBucket(input: {name: $name, modelName: $project, entityName: $entity, groupName: $groupName, \
-     displayName: $displayName, config: $config, sweep: $sweep, tags: $tags}) { \
+     jobType: $jobType, displayName: $displayName, config: $config, sweep: $sweep, tags: $tags}) { \
      bucket { id name displayName sweepName historyLineCount project { id name entity { id name } } } inserted } }";
 
 const CREATE_RUN_FILES: &str = "mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, \
@@ -149,6 +149,7 @@ pub(super) fn upsert_run(place: &WandbProject, sweep: Option<&str>, run: &Tracke
             "project": place.project,
             "entity": place.entity,
             "groupName": run.group,
+            "jobType": run.kind(),
             "displayName": run.name,
             "config": config_text(run),
             "sweep": sweep,
