@@ -1043,7 +1043,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
     tracking: hint: write `machine HOST login user password KEY` into ~/.netrc
     tracking: the rest can be sent by: PROGRAM track /home/me/out --to wandb,mlflow
     ");
-    assert_eq!(mlflow.runs().len(), 1);
+    assert_eq!(mlflow.runs().len(), 2, "a trial and its sweep");
     assert!(server.requests().is_empty());
 
     place.write(
