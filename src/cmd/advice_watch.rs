@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::signals::stop_signal;
+use super::signals::{EXIT_INTERRUPTED, stop_signal};
 use super::text::advice::AdviceView;
 use poolcast_advice::{JobAdvice, ProbeResult, ProbeState, cause_name};
 use poolcast_base::error::{self, EXIT_DONE};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
-
-/// Exit code after SIGINT, as a shell reports it for a program that the signal ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Interval between checks for a signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -78,7 +78,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         manifest::skip_digests();
     }
 
-    match verb {
+    let code = match verb {
         Verb::Learn(args) => learn::run(&args),
         Verb::Run(args) => run::run(&args, threads),
         Verb::Collect(args) => collect::run(&args),
@@ -105,7 +105,8 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::pages(&args),
         Verb::Look { user } => look::run(user.as_deref()),
-    }
+    }?;
+    Ok(signals::exit_code(code))
 }
 
 /// Returns true if the verb skips the digests of shards and trusts their manifests.

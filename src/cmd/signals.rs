@@ -1,23 +1,39 @@
 //! Reasons for a verb to stop early: a signal, or the end of its time.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
 
-use poolcast_base::error::hinted;
+use poolcast_base::error::{EXIT_RETRY, hinted};
+
+/// Exit code after SIGINT, as a shell reports it for a program that the signal ended.
+pub(super) const EXIT_INTERRUPTED: u8 = 130;
+
+/// True once SIGINT has stopped a verb.
+static IS_INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The flag that SIGTERM and SIGINT set. A second SIGINT ends the program at once.
 pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     register_conditional_default(SIGINT, Arc::clone(&stop))?;
+    register(SIGINT, Arc::clone(&IS_INTERRUPTED))?;
     for signal in [SIGINT, SIGTERM] {
         register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Returns the exit code of a verb that would end with `code`: work that Ctrl-C has left unfinished has not failed.
+pub(super) fn exit_code(code: u8) -> u8 {
+    if code == EXIT_RETRY && IS_INTERRUPTED.load(Ordering::Relaxed) {
+        EXIT_INTERRUPTED
+    } else {
+        code
+    }
 }
 
 /// The time at which to exit with a checkpoint. The job exits on its own for two reasons: HTCondor

@@ -581,10 +581,13 @@ fn second_manager_exits_and_stopped_worker_returns_its_trial() {
             .as_array()
             .is_some_and(|running| !running.is_empty())
     });
-    let killed = std::process::Command::new("kill")
-        .args(["-s", "TERM", &worker.id().to_string()])
-        .status();
-    assert!(killed.expect("kill starts").success());
+    let signal = |process: &Child, name: &str| {
+        let sent = std::process::Command::new("kill")
+            .args(["-s", name, &process.id().to_string()])
+            .status();
+        assert!(sent.expect("kill starts").success());
+    };
+    signal(&worker, "TERM");
     let worker = worker.wait_with_output().expect("it ended");
     assert_eq!(worker.status.code(), Some(1));
     let status = place.json("sweep status sweep --json");
@@ -593,8 +596,9 @@ fn second_manager_exits_and_stopped_worker_returns_its_trial() {
         (&3.into(), Some(0)),
         "{status}"
     );
-    manager.kill().expect("killed");
-    manager.wait().expect("it ended");
+    signal(&manager, "INT");
+    let interrupted = manager.wait().expect("it ended");
+    assert_eq!(interrupted.code(), Some(130), "Ctrl-C is no failure");
     let late = place.run("sweep run sweep --trial-timeout 1");
     assert_eq!(late.code, Some(2), "{late}");
     assert!(late.stdout.contains("failed, time-limit: 3"), "{late}");

@@ -726,7 +726,11 @@ mod tests {
             "runs/log-batch",
             "runs/update",
         ];
-        assert_eq!(paths[2..6], of_sweep, "it says nothing of what it learned from");
+        assert_eq!(
+            paths[2..6],
+            of_sweep,
+            "it says nothing of what it learned from"
+        );
         assert_eq!(paths[6..11], from_run);
         assert_eq!(paths[11..], from_run);
 
