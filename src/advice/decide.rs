@@ -377,6 +377,7 @@ pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use htcondor_holdreasons::kind_of_code;
     use poolcast_holds::answers::{
         HeldOdds, LearnedFrom, ReasonRecord, RecoveryKey, RuleKey, ThingKind,
     };
@@ -425,6 +426,7 @@ mod tests {
         HeldEvidence {
             hold: HoldEvidence {
                 index: 0,
+                stated: kind_of_code(12, 2),
                 rule_key: RuleKey {
                     code: (12, 2),
                     named_fault: NamedFault::Unknown,

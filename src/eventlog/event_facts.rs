@@ -61,7 +61,7 @@ pub struct HoldFacts {
     /// none.
     pub origin: u32,
     /// Exit code of the job's program, if a policy of the job states it in the reason. Larger ones than
-    /// 2,046, which only Windows has, count as 2,046.
+    /// 510, which only Windows has, count as 510.
     pub exit_code: Option<u32>,
     /// What the reason states, without names and numbers.
     pub kind: ReasonKind,
@@ -235,12 +235,12 @@ mod tests {
             (None, None),
             (Some(0), Some(0)),
             (Some(255), Some(255)),
-            (Some(0xc000_0005), Some(2046)),
+            (Some(0xc000_0005), Some(510)),
         ] {
             let hold = HoldFacts {
                 reason: 7,
                 exit_code,
-                kind: kind_of_code(47, 0),
+                kind: kind_of_code(13, 2),
                 ..HoldFacts::default()
             };
             let expected = HoldFacts {

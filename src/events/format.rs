@@ -7,7 +7,7 @@ use poolcast_base::shard::ArtefactFormat;
 /// Format of event shards.
 pub const EVENTS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "events",
-    version: 12,
+    version: 13,
     rebuild: "poolcast parse LOG... -o DIR",
 };
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::rules::Action::{self, Fix, Later, Leave, TryOne};
 use super::rules::Party;
 use super::{
-    Amount, Direction, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing, explain, read_reason,
+    Amount, Direction, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing, explain,
+    kind_of_code, read_reason,
 };
 
 /// Heads of transfers, as in the catalogue of hold reasons.
@@ -387,7 +388,7 @@ fn reasons_of_the_catalogue_are_read_and_answered() {
 fn the_direction_is_that_of_the_words_and_not_of_the_code() {
     let read = |reason: &str| {
         let facts = read_reason(&written(reason), Some((13, 2)));
-        (facts.direction, facts.kind.side)
+        (facts.kind.direction, facts.kind.side)
     };
     let sent = "EF STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:1>: error reading from /a: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:1>";
     assert_eq!(read(sent), (Some(Direction::Output), Side::ExecutionPoint));
@@ -397,6 +398,62 @@ fn the_direction_is_that_of_the_words_and_not_of_the_code() {
         read(received),
         (Some(Direction::Input), Side::ExecutionPoint)
     );
+}
+
+#[test]
+fn codes_fill_in_what_a_transfer_does_not_say_and_no_more() {
+    let read = |reason: &str, codes| {
+        let kind = read_reason(&written(reason), Some(codes)).kind;
+        (kind.direction, kind.is_plugin_transfer())
+    };
+    let (input, output) = (Some(Direction::Input), Some(Direction::Output));
+    // A daemon repeats what a plug-in said, without a word of its own.
+    assert_eq!(read("EF it did not work", (13, 256)), (input, true));
+    assert_eq!(read("EF it did not work", (12, 1)), (output, false));
+    let file = "EF reading from file /a: (errno 2) No such file or directory";
+    assert_eq!(read(file, (13, 256)), (input, false));
+    let upload =
+        "URL@OUT The requested URL returned error: 403 ( URL file = http://fs.lab.example/a )|";
+    assert_eq!(read(upload, (13, 1)), (output, true));
+    // Up to version 9.11, 12 is for a starter that receives input.
+    let old = "EF FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/curl_plugin. Error: The requested URL returned error: 404 Not Found (http://fs.lab.example/a)";
+    assert_eq!(read(old, (12, 256)), (input, true));
+    assert_eq!(read(old, (13, 256)), (input, true));
+    let program = "EF Failed to execute '/home/lin/a': (errno=2: 'No such file or directory')";
+    assert_eq!(read(program, (13, 2)), (None, false));
+    assert_eq!(kind_of_code(12, 2816).direction, output);
+    assert!(kind_of_code(12, 2816).is_plugin_transfer());
+}
+
+#[test]
+fn start_of_a_program_fails_under_any_code() {
+    let is_start = |reason: &str, codes| {
+        let kind = read_reason(&written(reason), Some(codes)).kind;
+        kind.is_program_start()
+    };
+    let program = "EF Failed to execute '/home/lin/a': (errno=2: 'No such file or directory')";
+    let directory = "EF Failed to execute '/home/lin/a': Cannot access initial working directory \"/scr\" (errno=2: 'No such file or directory')";
+    let container = "EF Error running docker job: OCI runtime create failed: exec: \"run\": executable file not found in $PATH";
+    let glexec = "EF Failed to execute '/x/condor_exec.exe': glexec call exited with status 203";
+    for reason in [program, directory, container, glexec] {
+        for codes in [(6, 2), (13, 2), (34, 0)] {
+            assert!(is_start(reason, codes), "{reason}");
+        }
+    }
+    assert!(is_start("EF words that nobody knows", (6, 0)));
+    assert!(is_start("EF words that nobody knows", (6, 8)));
+
+    let memory = "EF Job was OOM killed by cgroup memory limit before it could start.";
+    let setting = "EF JobVMType cannot be found in job classAd.";
+    let read = "IN@AP reading from file /a: (errno 2) No such file or directory";
+    for reason in [memory, setting, read] {
+        assert!(!is_start(reason, (6, 2)), "{reason}");
+    }
+    assert!(
+        !kind_of_code(39, 0).is_program_start(),
+        "of the access point"
+    );
+    assert!(!kind_of_code(48, 1).is_program_start(), "a hook");
 }
 
 #[test]

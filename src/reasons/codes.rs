@@ -1,8 +1,11 @@
 //! What the code and the subcode of a hold say where the text says nothing. Source: the table of
 //! `HoldReasonCode` in HTCondor's manual.
 
-use super::facts::{Operation, Outcome, ReasonKind, Side, Speaker, Thing};
+use super::facts::{Direction, Operation, Outcome, ReasonKind, Side, Speaker, Thing};
 use super::outcomes::of_errno;
+
+/// The lowest subcode of a failed plug-in: HTCondor shifts its exit code left by eight bits.
+const PLUGIN_SUBCODES: i32 = 256;
 
 /// Returns what a hold with this code and subcode is about, if nothing else is known.
 pub fn kind_of_code(code: i32, subcode: i32) -> ReasonKind {
@@ -14,12 +17,28 @@ pub fn kind_of_code(code: i32, subcode: i32) -> ReasonKind {
         Default::default,
         |&(_, _, speaker, side, thing, operation)| (speaker, side, thing, operation),
     );
+    let direction = direction_of_code(code);
+    let is_of_plugin = direction.is_some() && subcode >= PLUGIN_SUBCODES;
     ReasonKind {
-        speaker,
+        speaker: if is_of_plugin {
+            Speaker::Plugin
+        } else {
+            speaker
+        },
         side,
         thing,
         operation,
         outcome: outcome_of_code(code, subcode, thing),
+        direction,
+    }
+}
+
+/// Returns the direction of the transfers that holds with this code are for.
+pub(super) fn direction_of_code(code: i32) -> Option<Direction> {
+    match code {
+        12 => Some(Direction::Output),
+        13 => Some(Direction::Input),
+        _ => None,
     }
 }
 

@@ -288,7 +288,7 @@ fn task_words(facts: &ReasonFacts) -> String {
         Some(name) => format!("{thing} {name}"),
         None => thing.trim_end_matches(" at").to_owned(),
     };
-    let verb = match (facts.kind.operation, facts.direction) {
+    let verb = match (facts.kind.operation, facts.kind.direction) {
         (Operation::Read, _) => "read",
         (Operation::Write, _) => "write",
         (Operation::CreateDirectory, _) => "create",

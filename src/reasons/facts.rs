@@ -47,7 +47,7 @@ stored_enum! {
 }
 
 /// The direction of a transfer, as the job sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Direction {
@@ -343,14 +343,18 @@ pub struct ReasonKind {
     pub operation: Operation,
     /// The outcome.
     pub outcome: Outcome,
+    /// The direction of the transfer that failed.
+    pub direction: Option<Direction>,
 }
 
 /// Bits of the speaker, the side, the thing, the operation and the outcome in a packed kind.
 const FIELD_BITS: [u32; 5] = [4, 2, 6, 4, 5];
+/// Bits of all of these. The direction is above them.
+const FAULT_BITS: u32 = 21;
 
 impl ReasonKind {
     /// Bits of a packed kind.
-    pub const PACKED_BITS: u32 = 21;
+    pub const PACKED_BITS: u32 = FAULT_BITS + 2;
 
     /// The numbers of the speaker, the side, the thing, the operation and the outcome; 0 for an unknown one.
     pub fn numbers(self) -> [u32; 5] {
@@ -365,11 +369,18 @@ impl ReasonKind {
 
     /// Packs the kind into a number; 0 if nothing was read.
     pub fn packed(self) -> u32 {
+        let direction = self.direction.map_or(0, |direction| direction as u32 + 1);
+        direction << FAULT_BITS | self.packed_fault()
+    }
+
+    /// Packs the kind without its direction: equal faults teach the same, whichever way the files went.
+    pub fn packed_fault(self) -> u32 {
         let fields = FIELD_BITS.into_iter().zip(self.numbers());
         fields.fold(0, |packed, (bits, number)| packed << bits | number)
     }
 
-    /// Unpacks what [`ReasonKind::packed`] has packed. What is unknown in any other number is `Unknown`.
+    /// Unpacks what [`ReasonKind::packed`] or [`ReasonKind::packed_fault`] has packed. What is unknown in any
+    /// other number is `Unknown`.
     pub fn from_packed(packed: u32) -> ReasonKind {
         let mut numbers = [0; FIELD_BITS.len()];
         let mut rest = packed;
@@ -384,7 +395,46 @@ impl ReasonKind {
             thing: Thing::numbered(thing),
             operation: Operation::numbered(operation),
             outcome: Outcome::numbered(outcome),
+            direction: match rest {
+                1 => Some(Direction::Input),
+                2 => Some(Direction::Output),
+                _ => None,
+            },
         }
+    }
+
+    /// Returns true if input files did not arrive.
+    pub fn is_input_transfer(self) -> bool {
+        self.direction == Some(Direction::Input)
+    }
+
+    /// Returns true if output files did not arrive.
+    pub fn is_output_transfer(self) -> bool {
+        self.direction == Some(Direction::Output)
+    }
+
+    /// Returns true if a transfer of files by a plug-in failed.
+    pub fn is_plugin_transfer(self) -> bool {
+        self.speaker == Speaker::Plugin
+    }
+
+    /// Returns true if the program of the job, or its container, could not be started.
+    pub fn is_program_start(self) -> bool {
+        let is_start = matches!(self.operation, Operation::Execute | Operation::Start);
+        let is_of_program = matches!(
+            self.thing,
+            Thing::Program
+                | Thing::InstalledProgram
+                | Thing::SharedProgram
+                | Thing::Interpreter
+                | Thing::WorkingDirectory
+                | Thing::Image
+                | Thing::ContainerSoftware
+                | Thing::Memory
+        );
+        // Without its software, an access point starts no job of any program.
+        let is_of_starter = self.thing == Thing::OwnSoftware && self.side == Side::ExecutionPoint;
+        is_start && (is_of_program || is_of_starter)
     }
 }
 
@@ -394,8 +444,6 @@ pub struct ReasonFacts {
     /// The facts without names and numbers.
     #[serde(flatten)]
     pub kind: ReasonKind,
-    /// The direction of the transfer that failed.
-    pub direction: Option<Direction>,
     /// The number with which it ended.
     pub number: Option<Number>,
     /// The path, address, image, host or person that the reason names.
@@ -481,8 +529,13 @@ mod tests {
                     thing,
                     operation: Operation::Hold,
                     outcome,
+                    direction: None,
                 };
-                assert_eq!(ReasonKind::from_packed(kind.packed()), kind);
+                for direction in [None, Some(Direction::Input), Some(Direction::Output)] {
+                    let directed = ReasonKind { direction, ..kind };
+                    assert_eq!(ReasonKind::from_packed(directed.packed()), directed);
+                    assert_eq!(ReasonKind::from_packed(directed.packed_fault()), kind);
+                }
             }
         }
         assert_eq!(ReasonKind::default().packed(), 0);
@@ -495,7 +548,7 @@ mod tests {
         ];
         let fits = |(length, bits): (usize, u32)| length <= 1 << bits;
         assert!(lengths.into_iter().zip(FIELD_BITS).all(fits));
-        assert_eq!(FIELD_BITS.iter().sum::<u32>(), ReasonKind::PACKED_BITS);
+        assert_eq!(FIELD_BITS.iter().sum::<u32>(), FAULT_BITS);
         assert_eq!(ReasonKind::from_packed(u32::MAX).thing, Thing::Unknown);
     }
 }

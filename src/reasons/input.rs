@@ -1,6 +1,7 @@
 //! A hold reason before its parts are read.
 
-use super::facts::Speaker;
+use super::codes::direction_of_code;
+use super::facts::{Direction, Speaker};
 use super::heads::Head;
 use super::scan::Scan;
 
@@ -26,5 +27,15 @@ impl ReasonInput<'_> {
             (Speaker::Unknown, Some(0)) => Speaker::Gridmanager,
             (speaker, _) => speaker,
         }
+    }
+
+    /// Returns the direction of the transfer, by the code if the text does not say it.
+    pub(super) fn direction(&self) -> Option<Direction> {
+        let by_code = self.code.and_then(direction_of_code);
+        // Before version 9.12, a code is for what its speaker did, and a starter receives input.
+        let is_old = self.head.speaker == Speaker::Starter && self.scan.has("filetransfer:");
+        let is_received = by_code == Some(Direction::Output) && is_old;
+        let by_speaker = is_received.then_some(Direction::Input);
+        self.head.direction.or(by_speaker).or(by_code)
     }
 }

@@ -92,7 +92,9 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
     if facts.kind.side == Side::Unknown {
         facts.kind.side = input.head.side;
     }
-    facts.direction = facts.direction.or(input.head.direction);
+    if !facts.kind.is_program_start() {
+        facts.kind.direction = facts.kind.direction.or_else(|| input.direction());
+    }
     facts.machine = input.head.machine.map(str::to_owned);
     if facts.message.is_empty() {
         facts.message = innermost(input.head.rest);
@@ -115,6 +117,10 @@ fn complete(mut facts: ReasonFacts, input: &ReasonInput<'_>) -> ReasonFacts {
 /// Adds what the code is about to facts that name no thing, unless the text says that another side failed.
 fn fill_in_from_code(facts: &mut ReasonFacts, code: i32, subcode: i32) {
     let of_code = kind_of_code(code, subcode);
+    // A daemon repeats what a plug-in said.
+    if facts.kind.thing == Thing::Unknown && of_code.speaker == Speaker::Plugin {
+        facts.kind.speaker = Speaker::Plugin;
+    }
     let is_other_side = facts.kind.side != of_code.side
         && facts.kind.side != Side::Unknown
         && of_code.side != Side::Unknown;

@@ -193,12 +193,12 @@ fn read_stage(scan: &Scan<'_>) -> Option<ReasonFacts> {
         (Operation::Send, Direction::Output)
     };
     let (outcome, number) = read_outcome(scan);
-    let facts = ReasonFacts::of(Thing::Object, operation, outcome);
-    Some(ReasonFacts {
-        direction: Some(direction),
-        ..facts
+    let mut facts = ReasonFacts::of(Thing::Object, operation, outcome);
+    facts.kind.direction = Some(direction);
+    Some(
+        facts
             .on(Side::Server)
             .numbered(number)
-            .named(first_url(scan.text))
-    })
+            .named(first_url(scan.text)),
+    )
 }

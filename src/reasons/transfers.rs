@@ -7,10 +7,6 @@ use super::outcomes::{of_curl_exit, of_words, read_number, read_outcome};
 use super::quantities::read_sizes;
 use super::scan::{Scan, first_url, is_in_sandbox, leading_name, leading_word, without_paths};
 
-/// Codes of holds because output or input could not be transferred.
-const OUTPUT_CODE: i32 = 12;
-const INPUT_CODE: i32 = 13;
-
 /// Exit code with which Pelican says that another attempt may help.
 const PELICAN_RETRY: i32 = 11;
 
@@ -18,22 +14,17 @@ const PELICAN_RETRY: i32 = 11;
 pub(super) fn read_transfer(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let head = &input.head;
     let clause = failing_clause(head.rest);
-    let is_transfer_code = matches!(input.code, Some(OUTPUT_CODE | INPUT_CODE));
+    let direction = clause.map(|clause| clause.direction);
+    // The words win over the code.
+    let direction = direction.or_else(|| input.direction());
     let is_plugin_text = input
         .scan
         .has_any(&["filetransfer:", "url file =", "transfer plugin"]);
-    if head.direction.is_none() && clause.is_none() && !is_transfer_code && !is_plugin_text {
+    if direction.is_none() && !is_plugin_text {
         return None;
     }
-    let by_code = match input.code {
-        Some(OUTPUT_CODE) => Some(Direction::Output),
-        Some(INPUT_CODE) => Some(Direction::Input),
-        _ => None,
-    };
-    // The words win over the code.
-    let direction = clause.map(|clause| clause.direction).or(head.direction);
     let transfer = Transfer {
-        direction: direction.or(by_code),
+        direction,
         side: clause.map_or(head.side, |clause| clause.side),
         is_of_daemon: clause.is_some() || head.direction.is_some(),
     };
@@ -46,7 +37,7 @@ pub(super) fn read_transfer(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     }
     let facts = facts.or_else(|| is_plugin.then(|| read_plugin(input, &transfer, details)));
     let mut facts = facts.or_else(|| read_rest(&transfer, details))?;
-    facts.direction = facts.direction.or(transfer.direction);
+    facts.kind.direction = transfer.direction;
     Some(facts)
 }
 

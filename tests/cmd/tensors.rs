@@ -161,11 +161,11 @@ fn events_that_cannot_be_used_are_named() {
     let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
     place.write(
         "old/manifest.json",
-        manifest.replace("\"format_version\": 12", "\"format_version\": 4"),
+        manifest.replace("\"format_version\": 13", "\"format_version\": 4"),
     );
     insta::assert_snapshot!(place.run("tensors old -o out"), @"
     exit 2
-    error: `old` has events format version 4, and this program reads version 12
+    error: `old` has events format version 4, and this program reads version 13
 
     hint: make it with `poolcast parse LOG... -o DIR`
     ");

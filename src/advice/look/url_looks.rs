@@ -7,12 +7,10 @@ use super::job_look::{JobLook, LookState};
 use super::looks::{LookPlan, add_looks};
 use crate::addresses::{server_of, without_secrets};
 use crate::job_advice::{AdviceGround, JobAdvice};
-use htcondor_holdreasons::read_reason;
-use poolcast_holds::answers::{NamedFault, TRANSFER_INPUT};
+use htcondor_holdreasons::ReasonKind;
+use poolcast_holds::answers::NamedFault;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction};
 
-/// Subcode of a plug-in that exits with 1.
-const PLUGIN_EXIT_1: i32 = 256;
 /// Maximum number of addresses that are asked for.
 const MAX_ADDRESSES: usize = 20;
 
@@ -123,7 +121,9 @@ impl LookPlan {
     ) {
         let reasons: Vec<Option<String>> = advice.iter().map(|one| self.own_reason(one)).collect();
         let failed: Vec<FailedUrl<'_>> = (reasons.iter().enumerate())
-            .filter_map(|(job, reason)| failed_url(job, reason.as_deref()?))
+            .filter_map(|(job, reason)| {
+                failed_url(job, reason.as_deref()?, advice[job].hold.stated)
+            })
             .collect();
         let named = failed.iter().map(|one| NamedUrl {
             url: one.url,
@@ -142,21 +142,21 @@ impl LookPlan {
     /// and if no look at a file has decided.
     fn own_reason(&self, one: &JobAdvice) -> Option<String> {
         let is_own = self.is_own(one.job.owner.as_deref()) && self.has_files_of(&one.job.ap);
-        let is_open = one.hold.code == TRANSFER_INPUT && one.verdict.look.is_none();
+        let is_open = one.hold.stated.is_input_transfer() && one.verdict.look.is_none();
         let reason = one.hold.reason.as_ref().filter(|_| is_own && is_open)?;
         Some(reason.to_string())
     }
 }
 
-/// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`.
-fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
+/// Returns the address in `... server returned 404 Not Found ( URL file = https://HOST/FILE )|`, a reason that
+/// states `stated`.
+fn failed_url(job: usize, reason: &str, stated: ReasonKind) -> Option<FailedUrl<'_>> {
     let (_, after) = reason.split_once("URL file = ")?;
     let url = after.split([' ', ')', '|']).next()?;
-    let stated = read_reason(reason, Some((TRANSFER_INPUT, PLUGIN_EXIT_1)));
     is_askable(url).then_some(FailedUrl {
         job,
         url,
-        was_not_found: NamedFault::of_kind(stated.kind) == NamedFault::Missing,
+        was_not_found: NamedFault::of_kind(stated) == NamedFault::Missing,
     })
 }
 
@@ -232,6 +232,7 @@ fn learned_answer_stays(action: HoldAction, advice: &JobAdvice) -> bool {
 mod tests {
     use super::super::looks::LookScope;
     use super::*;
+    use htcondor_holdreasons::read_reason;
     use poolcast_holds::answers::{ThingKind, ThingState};
 
     fn held(owner: &str, url: &str, error: &str) -> JobAdvice {
@@ -239,7 +240,7 @@ mod tests {
             "Transfer input files failure at execution point slot1@e using protocol https. Details: {url}: {error} ( URL file = {url} )|"
         );
         JobAdvice::of_test_job().with(|one| {
-            one.hold.code = TRANSFER_INPUT;
+            one.hold.stated = read_reason(&reason, Some((13, 256))).kind;
             one.job.owner = Some(owner.into());
             one.hold.reason = Some(reason.as_str().into());
             one.verdict.ground = AdviceGround::Nothing;
@@ -362,6 +363,22 @@ mod tests {
             "None Some(Probable)",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn servers_are_asked_about_input_whatever_the_code() {
+        let failed = |direction: &str, codes| {
+            let reason = format!(
+                "Transfer {direction} files failure at execution point slot1@e using protocol https. Details: server returned 404 Not Found ( URL file = https://a.example/1 )|"
+            );
+            let mut job = held("ada", "https://a.example/1", "reset");
+            job.hold.stated = read_reason(&reason, Some(codes)).kind;
+            job.hold.reason = Some(reason.as_str().into());
+            looked(&mut [job], &[UrlAnswer::NotFound])
+        };
+        let (asked, answers) = failed("input", (12, 1));
+        assert_eq!((asked.len(), answers[0].as_str()), (1, "Fix Some(Firm)"));
+        assert_eq!(failed("output", (13, 256)).0, [] as [String; 0]);
     }
 
     /// Returns a job with learned odds, after whose last failure `successes` jobs got past the cause.

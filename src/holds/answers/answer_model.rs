@@ -286,7 +286,7 @@ impl LocalLog<'_> {
 
         let mut rows_of_kind = HashMap::new();
         for (row, weight) in drawn.iter().zip(&weights) {
-            let kind = self.history.holds[row.hold].stated.packed();
+            let kind = self.history.holds[row.hold].stated.packed_fault();
             *rows_of_kind.entry(kind).or_insert(0.0) += weight;
         }
         TeachingRows {

@@ -165,13 +165,13 @@ fn stated_key(job: &StoredJob<'_>, hold: usize, code_key: u64) -> u64 {
             speaker: Speaker::Unknown,
             ..stated
         };
-        return hashed(CauseKind::Stated, [fact.packed().into()]);
+        return hashed(CauseKind::Stated, [fact.packed_fault().into()]);
     }
     let reason = match stated.thing {
         Thing::Unknown => job.hold_facts(hold).reason,
         _ => 0,
     };
-    let parts = [code_key, stated.packed().into(), reason.into()];
+    let parts = [code_key, stated.packed_fault().into(), reason.into()];
     hashed(CauseKind::Stated, parts)
 }
 

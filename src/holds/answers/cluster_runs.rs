@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use super::cause_kind::CauseKind;
-use super::named_fault::PROGRAM_NOT_STARTED;
 use super::past_hold::PastHold;
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_events::{EventStore, JobHistory};
@@ -57,7 +56,7 @@ impl ClusterRuns {
         let mut hold_of_cause: BTreeMap<(ClusterKey, u64), u32> = BTreeMap::new();
         for (hold, index) in holds.iter().zip(0..) {
             let key = hold.causes.get(kind);
-            if hold.code == PROGRAM_NOT_STARTED && key != NO_KEY {
+            if hold.stated.is_program_start() && key != NO_KEY {
                 let cluster = store.jobs().cluster(hold.job as usize);
                 hold_of_cause.insert((cluster, key), index);
             }
@@ -148,7 +147,8 @@ pub(super) fn good_end(history: &JobHistory<'_>) -> Option<usize> {
 mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
-    use htcondor_eventlog::{HELD, JobEvent, SUBMIT};
+    use htcondor_eventlog::{EventFacts, HELD, HoldFacts, JobEvent, SUBMIT};
+    use htcondor_holdreasons::read_reason;
     use test_stores::store_of;
 
     /// Returns job 1.`proc` with the events in `events`: the second, the number, and the hold code or
@@ -205,16 +205,25 @@ mod tests {
 
     #[test]
     fn start_of_the_program_stands_for_those_that_could_not_start_it() {
-        let lent = |hold_code| {
-            let jobs = [held(0, 100, hold_code), ran(1, 110, 200, 0)];
+        let lent = |hold_code, reason: Option<&str>| {
+            let mut jobs = [held(0, 100, hold_code), ran(1, 110, 200, 0)];
+            let stated = reason.map(|reason| read_reason(reason, Some((hold_code, 2))).kind);
+            jobs[0][2].facts = EventFacts::from_hold(HoldFacts {
+                kind: stated.unwrap_or_default(),
+                ..HoldFacts::default()
+            });
             let store = store_of(&jobs.concat());
             let history = HoldHistory::new(&store);
             let lent = history.lent(CauseKind::ClusterReason, &history.holds[0].causes);
             let successes = lent.iter().filter(|lent| lent.outcome.is_success());
             successes.map(|lent| lent.at_ms).collect::<Vec<_>>()
         };
-        assert_eq!(lent(PROGRAM_NOT_STARTED), [110_000]);
-        assert!(lent(12).is_empty());
+        assert_eq!(lent(6, None), [110_000]);
+        assert!(lent(12, None).is_empty());
+        let program = "Error from slot1@e: Failed to execute '/home/ada/run.sh': (errno=2: 'No such file or directory')";
+        assert_eq!(lent(12, Some(program)), [110_000]);
+        let memory = "Error from slot1@e: Job has gone over memory limit of 2048 megabytes. Peak usage: 2048 megabytes.";
+        assert!(lent(6, Some(memory)).is_empty());
     }
 
     #[test]

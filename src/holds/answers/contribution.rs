@@ -203,7 +203,7 @@ impl RowCollector<'_> {
     fn share(&mut self, rows: &[TaughtRow], question: HoldQuestion) -> Vec<SharedRow> {
         let mut by_stated: BTreeMap<u32, Vec<TaughtRow>> = BTreeMap::new();
         for row in drawn(rows, MAX_ROWS, "contribution", &[]) {
-            let stated = self.history.holds[row.hold].stated.packed();
+            let stated = self.history.holds[row.hold].stated.packed_fault();
             by_stated.entry(stated).or_default().push(row);
         }
         let mut shared = Vec::new();
@@ -241,7 +241,7 @@ impl RowCollector<'_> {
         let hold = &self.history.holds[row.hold];
         let values = columns(self.history, row.hold, row.asked_ms, row.way, self.max_age);
         SharedRow {
-            stated: hold.stated.packed(),
+            stated: hold.stated.packed_fault(),
             values: halved(&values),
             is_success: row.is_success,
             weight: f16::from_f64(row.weight),

@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterKey, runs_by_cluster};
-use super::named_fault::NamedFault;
+use super::named_fault::{NamedFault, stated_kind};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_tensors::NO_KEY;
 
-/// Code of holds because an input file did not arrive.
-pub const TRANSFER_INPUT: i32 = 13;
 /// Subcodes for a file that its owner may not read: `EPERM` and `EACCES`. Others may.
 const NOT_PERMITTED: [i32; 2] = [1, 13];
 
@@ -112,7 +110,7 @@ pub(super) fn runs_of_failed_clusters(
     let jobs = store.jobs();
     let mut failed_ms: BTreeMap<(ClusterKey, u32), i64> = BTreeMap::new();
     for hold in holds {
-        let names_origin = hold.code == TRANSFER_INPUT
+        let names_origin = hold.stated.is_input_transfer()
             && hold.origin != 0
             && hold.named_fault != NamedFault::Machine;
         if names_origin && !lists_inputs(store, hold.job as usize) {
@@ -146,7 +144,7 @@ fn shared_files(
 ) -> BTreeMap<(ClusterKey, u32), Vec<i64>> {
     let jobs = store.jobs();
     let mut failed: BTreeMap<(ClusterKey, InputFile), BTreeMap<u32, i64>> = BTreeMap::new();
-    for hold in holds.iter().filter(|hold| hold.code == TRANSFER_INPUT) {
+    for hold in holds.iter().filter(|hold| hold.stated.is_input_transfer()) {
         let index = hold.job as usize;
         let facts = jobs.get(index).hold_facts(hold.cycle.hold);
         if facts.file == 0 || lists_inputs(store, index) {
@@ -212,14 +210,12 @@ fn runs_after_failures<'a>(
 
 /// Returns the last of the holds for each key of kind `kind`, if a transfer of input failed.
 fn failed_transfers(holds: &[PastHold], kind: CauseKind) -> HashMap<u64, u32> {
-    let keyed = holds
+    let of_input = holds
         .iter()
         .zip(0..)
-        .map(|(hold, index)| (hold.code, hold.causes.get(kind), index));
-    keyed
-        .filter(|&(code, key, _)| code == TRANSFER_INPUT && key != NO_KEY)
-        .map(|(_, key, index)| (key, index))
-        .collect()
+        .filter(|(hold, _)| hold.stated.is_input_transfer());
+    let keyed = of_input.map(|(hold, index)| (hold.causes.get(kind), index));
+    keyed.filter(|(key, _)| *key != NO_KEY).collect()
 }
 
 /// Returns true if `run` shows that the file of `hold` can be read.
@@ -250,7 +246,7 @@ fn first_run(index: usize, job: &StoredJob<'_>) -> Option<InputRun> {
         let ends_run = |&at: &usize| matches!(number[at], EVICTED | TERMINATED | ABORTED | HELD);
         (begin + 1..number.len()).find(ends_run)?
     };
-    (job.history.hold_code[known] != TRANSFER_INPUT).then_some(InputRun {
+    (!stated_kind(job, known).is_input_transfer()).then_some(InputRun {
         read_ms: time_ms[read],
         known_ms: time_ms[known],
         job: index as u32,
@@ -263,7 +259,8 @@ mod tests {
     use super::super::hold_history::HoldHistory;
     use super::super::thing_state::ThingState;
     use super::*;
-    use htcondor_eventlog::SUBMIT;
+    use htcondor_eventlog::{ReasonKind, SUBMIT};
+    use htcondor_holdreasons::{kind_of_code, read_reason};
     use test_stores::TestLog;
 
     /// A file of the origin 7.
@@ -373,7 +370,7 @@ mod tests {
             add_run(&mut log, cluster + 9, 130);
             let store = log.store();
             let mut holds = super::super::past_hold::past_holds(&store);
-            holds[0].code = code;
+            holds[0].stated = kind_of_code(code, 256);
             let mut runs = runs_of_failed_clusters(&store, &holds);
             runs.sort_unstable();
             assert!(runs.iter().all(|(_, origin)| *origin == holds[0].origin));
@@ -382,9 +379,39 @@ mod tests {
         };
         // The first run is known to be of this origin once the other job has failed.
         let expected = [(90_000, 100_000), (120_000, 122_000)];
-        assert_eq!(found(TRANSFER_INPUT, false), expected);
-        assert_eq!(found(TRANSFER_INPUT, true), [], "the ad says what it reads");
+        assert_eq!(found(13, false), expected);
+        assert_eq!(found(13, true), [], "the ad says what it reads");
         assert_eq!(found(12, false), [], "an output");
+    }
+
+    /// What HTCondor 8 states of output that a job has not written, under the code for input.
+    fn missing_output() -> ReasonKind {
+        let reason = "Error from slot1@e: STARTER at 192.0.2.7 failed to send file(s) to <192.0.2.9:1>: error reading from /x/dir_1/a: (errno 2) No such file or directory; SHADOW failed to receive file(s) from <192.0.2.7:1>";
+        read_reason(reason, Some((13, 2))).kind
+    }
+
+    #[test]
+    fn output_under_the_code_for_input_was_read_by_nobody() {
+        let (mut log, cluster) = cluster_with_failures();
+        add_run(&mut log, cluster, 120);
+        log.add_reader(file(7), 130);
+        assert_eq!(runs(&log, 200), (2, 2));
+        log.state(.., missing_output());
+        assert_eq!(runs(&log, 200), (0, 0));
+    }
+
+    #[test]
+    fn run_that_ends_without_its_output_has_read_its_input() {
+        let read_at_end = |kind: ReasonKind| {
+            let mut log = TestLog::default();
+            let ran = log.add(&[(91, SUBMIT, 0), (110, EXECUTE, 0), (130, HELD, 8)]);
+            log.add_ad(ran, vec![file(7)]);
+            log.state(.., kind);
+            log.add_held(7, 100);
+            runs(&log, 200)
+        };
+        assert_eq!(read_at_end(missing_output()), (1, 1));
+        assert_eq!(read_at_end(kind_of_code(13, 2)), (0, 0));
     }
 
     #[test]

@@ -43,13 +43,11 @@ pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
 pub use hold_history::HoldHistory;
-pub use input_runs::TRANSFER_INPUT;
 pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub use named_fault::{NamedFault, stated_kind};
-pub(crate) use named_fault::{PROGRAM_NOT_STARTED, TRANSFER_OUTPUT, is_plugin_transfer};
 pub use origin_state::OriginState;
 pub(crate) use past_hold::PastHold;
 pub use prior::Prior;

@@ -5,13 +5,6 @@ use htcondor_holdreasons::{Operation, Outcome, Side, Speaker, Thing, kind_of_cod
 use poolcast_events::StoredJob;
 use serde::{Deserialize, Serialize};
 
-/// Code of holds because the program could not be started.
-pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
-/// Code of holds because output files did not arrive.
-pub(crate) const TRANSFER_OUTPUT: i32 = 12;
-/// The lowest subcode of a failed plug-in: HTCondor shifts its exit code left by eight bits.
-const PLUGIN_SUBCODES: i32 = 256;
-
 /// What the reason of a hold names as wrong, as far as other jobs can show whether it still is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
@@ -143,12 +136,7 @@ pub(super) fn common_fault(stated: ReasonKind) -> Option<u32> {
         },
         _ => fault,
     };
-    is_common_fact(stated).then(|| fault.packed())
-}
-
-/// Returns true if a transfer of files by a plug-in failed.
-pub(crate) fn is_plugin_transfer(code: i32, subcode: i32) -> bool {
-    matches!(code, 12 | 13) && subcode >= PLUGIN_SUBCODES
+    is_common_fact(stated).then(|| fault.packed_fault())
 }
 
 #[cfg(test)]

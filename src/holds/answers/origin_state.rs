@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::cause_kind::CauseKind;
 use super::failed_reads::{FailedRead, FailedReads, MANY};
-use super::input_runs::{TRANSFER_INPUT, runs_of_failed_clusters, runs_that_read};
+use super::input_runs::{runs_of_failed_clusters, runs_that_read};
 use super::past_hold::PastHold;
 use htcondor_eventlog::InputFile;
 use poolcast_events::EventStore;
@@ -267,7 +267,7 @@ fn first_known<'a>(reads: impl Iterator<Item = &'a Read>, asked_ms: i64, count: 
 /// missing.
 fn names_input(hold: &PastHold) -> bool {
     let is_missing = matches!(hold.code, 6..=10 | 14 | 22) && hold.subcode == NO_SUCH_FILE;
-    hold.origin != 0 && (hold.code == TRANSFER_INPUT || is_missing)
+    hold.origin != 0 && (hold.stated.is_input_transfer() || is_missing)
 }
 
 #[cfg(test)]
@@ -275,6 +275,7 @@ mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
     use htcondor_eventlog::{EXECUTE, FILE_TRANSFER};
+    use htcondor_holdreasons::read_reason;
     use test_stores::TestLog;
 
     fn file(file: u32) -> InputFile {
@@ -356,6 +357,20 @@ mod tests {
         missing.subcode = NO_SUCH_FILE;
         let state_at = |asked_s: i64| history.origin_state(&missing, asked_s * 1000).0;
         assert_eq!(state_at(500), OriginState::Fails);
+    }
+
+    #[test]
+    fn directory_of_an_output_was_read_by_nobody_whatever_the_code() {
+        let state_after = |reason: &str| {
+            let mut log = log_of_reads(210);
+            log.add_failed_read(file(2), 205, "ada");
+            log.state(.., read_reason(reason, Some((12, 2))).kind);
+            state(&log, 300).0
+        };
+        let output = "Transfer output files failure at access point ap while receiving files from execution point slot1@e. Details: writing to file /x/a: (errno 2) No such file or directory";
+        assert_eq!(state_after(output), OriginState::Unknown);
+        let input = "Error from slot1@e: STARTER at 192.0.2.7 failed to receive file(s) from <192.0.2.9:1>; SHADOW at 192.0.2.9 failed to send file(s) to <192.0.2.7:1>: error reading from /x/a: (errno 2) No such file or directory";
+        assert_eq!(state_after(input), OriginState::Works);
     }
 
     #[test]

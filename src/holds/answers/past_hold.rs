@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cause_kind::{CauseKeys, CauseKind};
-use super::named_fault::{NamedFault, PROGRAM_NOT_STARTED, TRANSFER_OUTPUT, stated_kind};
+use super::named_fault::{NamedFault, stated_kind};
 use super::visible_repair::is_visibly_repaired;
 use htcondor_eventlog::{DecidedBy, ReasonKind};
 use htcondor_holdreasons::{Outcome, Thing};
@@ -69,9 +69,13 @@ pub(crate) struct PastHold {
 
 impl PastHold {
     /// Returns true if the program that the job brings along could not be started. An interpreter that its
-    /// first line names is then not the file that is missing.
+    /// first line names is then not the file that is missing. Jobs of other clusters share images and the software
+    /// of containers.
     pub(crate) fn names_own_program(&self) -> bool {
-        self.code == PROGRAM_NOT_STARTED && self.named_fault != NamedFault::Machine
+        let is_of_container = matches!(self.stated.thing, Thing::Image | Thing::ContainerSoftware);
+        self.stated.is_program_start()
+            && !is_of_container
+            && self.named_fault != NamedFault::Machine
     }
 
     /// Returns true if its reason states that the job has not written an output file that it should have.
@@ -188,7 +192,7 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             is_across_gap: cycle.outcome == HoldOutcome::LeftOut(ExclusionReason::AcrossGap),
             outcome: dated_outcome(job, cycle),
             is_repaired: is_repaired_success(job, cycle),
-            next_run: past_outcome(job, cycle).filter(is_seen),
+            next_run: past_outcome(job, cycle, stated).filter(is_seen),
             causes,
             next_releases: decided_releases(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
@@ -215,10 +219,14 @@ fn dated_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome>
     }
 }
 
-/// Returns whether the job got past the hold of `cycle` after its release, with the time at which that was known. Output
-/// files are written when a run ends well, however long it lasts.
-fn past_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome> {
-    if job.history.hold_code[cycle.hold] == TRANSFER_OUTPUT {
+/// Returns whether the job got past the hold of `cycle`, whose reason states `stated`, after its release, with the time
+/// at which that was known. Output files are written when a run ends well, however long it lasts.
+fn past_outcome(
+    job: &StoredJob<'_>,
+    cycle: &HoldCycle,
+    stated: ReasonKind,
+) -> Option<DatedOutcome> {
+    if stated.is_output_transfer() {
         dated_outcome(job, cycle)
     } else {
         next_run_outcome(&job.history, cycle)
@@ -275,7 +283,10 @@ fn removal_ms(job: &StoredJob<'_>, cycles: &[HoldCycle], next: Range<usize>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::{ABORTED, EXECUTE, HELD, JobEvent, RELEASED, SUBMIT, TERMINATED};
+    use htcondor_eventlog::{
+        ABORTED, EXECUTE, EventFacts, HELD, HoldFacts, JobEvent, RELEASED, SUBMIT, TERMINATED,
+    };
+    use htcondor_holdreasons::{kind_of_code, read_reason};
     use test_stores::{TestLog, store_of};
 
     /// Returns a log with a job that is held at 10 s, and then has these events.
@@ -320,7 +331,7 @@ mod tests {
 
     #[test]
     fn job_without_its_output_gets_past_the_hold_when_it_ends_well() {
-        let passed = |hold_code, end| {
+        let passed_after = |hold_code, kind: ReasonKind, end| {
             let held = [(0, SUBMIT), (5, EXECUTE), (10, HELD)];
             let released = [(20, RELEASED), (30, EXECUTE), (90, end)];
             let event = |&(s, number): &(i64, u16)| JobEvent {
@@ -329,16 +340,61 @@ mod tests {
                 number,
                 normal: u8::from(number == TERMINATED),
                 hold_code: if number == HELD { hold_code } else { 0 },
+                facts: match number {
+                    HELD => EventFacts::from_hold(HoldFacts {
+                        kind,
+                        ..HoldFacts::default()
+                    }),
+                    _ => EventFacts::default(),
+                },
                 ..JobEvent::default()
             };
             let events: Vec<JobEvent> = held.iter().chain(&released).map(event).collect();
             let pass = past_holds(&store_of(&events))[0].next_run;
             pass.map(|pass| (pass.decided_ms() / 1000, pass.is_success()))
         };
+        let passed = |hold_code, end| passed_after(hold_code, ReasonKind::default(), end);
         // The run before the hold lasted 5 s, so one of 11 s or more lasts longer.
         assert_eq!(passed(13, HELD), Some((41, true)));
-        assert_eq!(passed(TRANSFER_OUTPUT, HELD), Some((90, false)));
-        assert_eq!(passed(TRANSFER_OUTPUT, TERMINATED), Some((90, true)));
+        assert_eq!(passed(12, HELD), Some((90, false)));
+        assert_eq!(passed(12, TERMINATED), Some((90, true)));
+
+        // Up to version 9.11, the code is for what the starter did.
+        let stated = |code, did: &str| {
+            let reason = format!(
+                "Error from slot1@e: STARTER at 192.0.2.7 failed to {did}: error with /a: (errno 2) No such file or directory"
+            );
+            read_reason(&reason, Some((code, 2))).kind
+        };
+        let output = stated(13, "send file(s) to <192.0.2.9:1>");
+        assert_eq!(passed_after(13, output, HELD), Some((90, false)));
+        let input = stated(12, "receive file(s) from <192.0.2.9:1>");
+        assert_eq!(passed_after(12, input, HELD), Some((41, true)));
+    }
+
+    #[test]
+    fn own_program_is_known_by_the_words_and_not_by_the_code() {
+        let names_own_program = |code, reason: &str| {
+            let mut hold = past_holds(&held_job(&[]).store())[0].clone();
+            hold.code = code;
+            hold.stated = read_reason(reason, Some((code, 2))).kind;
+            hold.names_own_program()
+        };
+        assert!(names_own_program(
+            7,
+            "Error from slot1@e: Failed to execute '/home/ada/run.sh': (errno=2: 'No such file or directory')"
+        ));
+        assert!(!names_own_program(
+            6,
+            "Error from slot1@e: Failed to open '/home/ada/out' as standard output: No such file or directory (errno 2)"
+        ));
+        assert!(!names_own_program(
+            6,
+            "Error from slot1@e: Error running docker job: Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
+        ));
+        let mut by_code = past_holds(&held_job(&[]).store())[0].clone();
+        by_code.stated = kind_of_code(6, 2);
+        assert!(by_code.names_own_program());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::input_runs::input_runs;
-use super::named_fault::{NamedFault, is_plugin_transfer};
+use super::named_fault::NamedFault;
 use super::past_hold::PastHold;
 use poolcast_events::EventStore;
 
@@ -59,7 +59,7 @@ pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
 fn origin_events(store: &EventStore, holds: &[PastHold]) -> Vec<OriginEvent> {
     let mut events = Vec::new();
     for (index, hold) in holds.iter().enumerate() {
-        if !is_plugin_transfer(hold.code, hold.subcode) {
+        if !hold.stated.is_plugin_transfer() {
             continue;
         }
         let mut add = |known_ms, is_pass| {
@@ -91,6 +91,7 @@ mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
     use htcondor_eventlog::InputFile;
+    use htcondor_holdreasons::read_reason;
     use test_stores::TestLog;
 
     /// Returns the second hold of `log`, where the server failed at the first, and said at the second that it
@@ -118,5 +119,20 @@ mod tests {
         let hold = second_hold(&log);
         assert_eq!(hold.named_fault, NamedFault::Missing);
         assert!(!hold.is_perhaps_missing, "it worked in between");
+    }
+
+    #[test]
+    fn daemon_is_believed_about_missing_files_whatever_the_code() {
+        let mut log = TestLog::default();
+        log.add_failed_read(InputFile { file: 1, origin: 7 }, 100, "ada");
+        log.add_failed_read(InputFile { file: 2, origin: 7 }, 200, "bob");
+        let mut second_fault = |reason: &str, codes| {
+            log.state(.., read_reason(reason, Some(codes)).kind);
+            second_hold(&log).named_fault
+        };
+        let by_plugin = "Transfer output files failure at execution point slot1@e using protocol https. Details: The requested URL returned error: 404 ( URL file = https://a.example/x )|";
+        assert_eq!(second_fault(by_plugin, (13, 1)), NamedFault::Server);
+        let by_daemon = "Transfer input files failure at access point ap while sending files to execution point slot1@e. Details: reading from file /x: (errno 2) No such file or directory";
+        assert_eq!(second_fault(by_daemon, (13, 256)), NamedFault::Missing);
     }
 }

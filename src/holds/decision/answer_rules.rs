@@ -123,8 +123,8 @@ fn within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAnswer {
 mod tests {
     use std::collections::HashSet;
 
-    use htcondor_eventlog::InputFile;
-    use htcondor_holdreasons::{Outcome, kind_of_code};
+    use htcondor_eventlog::{InputFile, ReasonKind};
+    use htcondor_holdreasons::{Outcome, kind_of_code, read_reason};
     use test_stores::{TestLog, log_with_outages};
 
     use super::super::codes::{code_rule, hold_rule};
@@ -167,7 +167,7 @@ mod tests {
             machine(0.35, true),
             base(0.7, 0.7).with(|one| one.hold.never_writes_output = true),
             base(0.7, 0.7).with(|one| {
-                one.hold.rule_key.code = (13, 256);
+                one.hold.stated = kind_of_code(13, 256);
                 one.origin.state = OriginState::Works;
             }),
             of_kind(NamedFault::Server),
@@ -596,17 +596,31 @@ mod tests {
         assert_eq!(answer(asked).0, HoldAction::Fix);
     }
 
+    /// What is stated of a program that could not be started, under the code for standard output.
+    fn start_failure() -> ReasonKind {
+        let reason = "Error from slot1@e: Failed to execute '/home/ada/run.sh': (errno=13: 'Permission denied')";
+        read_reason(reason, Some((7, 13))).kind
+    }
+
+    /// What HTCondor 8 states of input from a server, under the code for output.
+    fn old_input() -> ReasonKind {
+        let reason = "Error from slot1@e: STARTER at 192.0.2.7 failed to receive file /x/dir_1/a: FILETRANSFER:1:non-zero exit(2) from /usr/libexec/condor/curl_plugin";
+        read_reason(reason, Some((12, 0))).kind
+    }
+
     #[test]
     fn releases_by_hand_show_no_passing_fault_of_an_own_program() {
         let passes = |code: (i32, i32), is_mostly_repaired| {
             evidence(0.2, 0.96).with(|one| {
                 one.hold.rule = code_rule(code.0, code.1);
-                one.hold.rule_key.code = code;
+                one.hold.stated = kind_of_code(code.0, code.1);
                 one.learned.is_mostly_repaired = is_mostly_repaired;
             })
         };
         assert_eq!(answer(passes((6, 2), false)), (HoldAction::Later, FIRM));
         assert_eq!(answer(passes((6, 2), true)).0, HoldAction::Fix);
+        let other_code = passes((13, 2), true).with(|one| one.hold.stated = start_failure());
+        assert_eq!(answer(other_code).0, HoldAction::Fix);
         let of_input = answer(passes((13, 2), true));
         assert_eq!(of_input, (HoldAction::Later, PROBABLE));
     }
@@ -639,15 +653,17 @@ mod tests {
         assert_eq!(answer(of_other_files), (HoldAction::Release, PROBABLE));
         let same_file = sure(0.98, 0.95);
         assert_eq!(answer(same_file), (HoldAction::Release, FIRM));
-        let output = of_other_files.with(|one| one.hold.rule_key.code = (12, 256));
+        let output = of_other_files.with(|one| one.hold.stated = kind_of_code(12, 256));
         assert_eq!(answer(output), (HoldAction::Release, FIRM));
+        let input = of_other_files.with(|one| one.hold.stated = old_input());
+        assert_eq!(answer(input), (HoldAction::Release, PROBABLE));
     }
 
     #[test]
     fn file_that_fails_while_others_get_theirs_from_its_server_is_to_be_repaired() {
         let plugin = |named_fault| {
             evidence(0.7, 0.7).with(|one| {
-                one.hold.rule_key.code = (13, 256);
+                one.hold.stated = kind_of_code(13, 256);
                 one.hold.rule_key.named_fault = named_fault;
                 one.origin.state = OriginState::Works;
             })
@@ -657,8 +673,10 @@ mod tests {
         assert_ne!(answer(plugin(NamedFault::Server)).0, HoldAction::Fix);
         let passed = unnamed.with(|one| one.origin.file_passed_since = true);
         assert_ne!(answer(passed).0, HoldAction::Fix);
-        let full_disk = unnamed.with(|one| one.hold.rule_key.code = (13, 28));
+        let full_disk = unnamed.with(|one| one.hold.stated = kind_of_code(13, 28));
         assert_ne!(answer(full_disk).0, HoldAction::Fix);
+        let old = unnamed.with(|one| one.hold.stated = old_input());
+        assert_eq!(answer(old), (HoldAction::Fix, PROBABLE));
     }
 
     #[test]

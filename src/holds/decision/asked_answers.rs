@@ -177,6 +177,7 @@ mod tests {
     use super::*;
     use crate::answers::AnswerModel;
     use crate::test_config::TestConfig;
+    use htcondor_holdreasons::kind_of_code;
     use test_stores::{TestLog, log_with_outages};
 
     /// Returns the answers about the jobs that are held at second 16,500 of `log`, which is a log of
@@ -239,7 +240,7 @@ mod tests {
 
         let evidence = |at: usize, code: (i32, i32)| {
             let mut evidence = *answers.evidence(&asked[at]).expect("evidence");
-            evidence.hold.rule_key.code = code;
+            evidence.hold.stated = kind_of_code(code.0, code.1);
             evidence.hold.rule = code_rule(code.0, code.1);
             evidence
         };

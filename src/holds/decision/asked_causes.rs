@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::answers::{
     CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedFrom, NamedFault, OriginState, PastHold,
-    ReasonRecord, TRANSFER_OUTPUT, ThingState, is_plugin_transfer,
+    ReasonRecord, ThingState,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -140,7 +140,7 @@ pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
 /// directory fails, or else the named file, or else the cluster and the reason. These are also the cause if the job
 /// brings its program along: whoever mends another program helps no other cluster.
 pub(super) fn probe_kind(hold: &PastHold, named_fault: NamedFault) -> CauseKind {
-    let is_of_origin = hold.code == TRANSFER_OUTPUT || is_plugin_transfer(hold.code, hold.subcode);
+    let is_of_origin = hold.stated.is_output_transfer() || hold.stated.is_plugin_transfer();
     if hold.names_own_program() {
         CauseKind::ClusterReason
     } else if is_of_origin && !named_fault.is_of_file() && hold.causes.names_file() {

@@ -4,7 +4,7 @@ use super::action::AnswerFirmness;
 use super::codes::HoldRule;
 use super::held_answer::{HeldAnswer, HeldQuestion};
 use super::held_evidence::HeldEvidence;
-use crate::answers::{FailedReleases, OriginState, PROGRAM_NOT_STARTED, RuleRecord};
+use crate::answers::{FailedReleases, OriginState, RuleRecord};
 use crate::config::AdviceConfig;
 
 /// Probability of a later success from which on a rule that expects failure yields to the odds.
@@ -90,16 +90,15 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         && !passes
 }
 
-/// Returns true if the program that a job brings along could not be started, and most jobs that got past such
-/// holds were released by hand, which says that their programs were repaired.
+/// Returns true if the program that a job brings along, or its container, could not be started, and most jobs that got
+/// past such holds were released by hand, which says that these were repaired.
 fn is_own_program_repaired(evidence: &HeldEvidence) -> bool {
-    let (code, _) = evidence.hold.rule_key.code;
-    code == PROGRAM_NOT_STARTED && evidence.learned.is_mostly_repaired
+    evidence.hold.stated.is_program_start() && evidence.learned.is_mostly_repaired
 }
 
 #[cfg(test)]
 mod tests {
-    use htcondor_holdreasons::Outcome;
+    use htcondor_holdreasons::{Outcome, kind_of_code, read_reason};
 
     use super::super::codes::{code_rule, hold_rule};
     use super::super::test_evidence::{
@@ -150,7 +149,7 @@ mod tests {
         let old = |(code, subcode)| {
             evidence(0.1, 0.9).with(|one| {
                 one.hold.rule = code_rule(code, subcode);
-                one.hold.rule_key.code = (code, subcode);
+                one.hold.stated = kind_of_code(code, subcode);
                 one.learned.is_hold_too_old = true;
             })
         };
@@ -164,6 +163,10 @@ mod tests {
         let of_plugin =
             old((13, 256)).with(|one| one.hold.rule = hold_rule(object_that_is(Outcome::Absent)));
         assert_eq!(firmness(&of_plugin, None), PROBABLE, "a server may fail");
+        let upload = "Transfer output files failure at execution point slot1@e using protocol https. Details: The requested URL returned error: 404 ( URL file = https://a.example/x )|";
+        let of_upload =
+            old((13, 2)).with(|one| one.hold.stated = read_reason(upload, Some((13, 2))).kind);
+        assert_eq!(firmness(&of_upload, None), PROBABLE, "whatever the code");
         let unlearned = old((13, 2)).with(|one| one.learned.reason = ReasonRecord::default());
         assert_eq!(firmness(&unlearned, None), PROBABLE);
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::Result;
+use htcondor_eventlog::ReasonKind;
 
 use super::asked_causes::{
     AskedCause, AskedHold, HELD_FOR_TWO_PROBES, ProbeCause, asked_causes, hold_cause, probe_cause,
@@ -12,8 +13,8 @@ use super::asked_causes::{
 use super::codes::{HoldRule, hold_rule, reason_names_file};
 use crate::answers::{
     AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
-    MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PROGRAM_NOT_STARTED, PastHold, ReasonRecord,
-    RecoveryKey, RuleKey, TRANSFER_INPUT, ThingState, is_plugin_transfer,
+    MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PastHold, ReasonRecord, RecoveryKey, RuleKey,
+    ThingState,
 };
 
 /// Probability of success from which on one success of another job shows that a fault has passed, and a probe
@@ -52,6 +53,8 @@ pub struct HeldEvidence {
 pub struct HoldEvidence {
     /// Index of the hold in the history.
     pub index: usize,
+    /// What its reason states, or else its code.
+    pub stated: ReasonKind,
     /// The record in which answers of a rule for the hold count.
     pub rule_key: RuleKey,
     /// The rule for the hold code.
@@ -157,16 +160,14 @@ impl HeldEvidence {
     /// Returns true if an input file did not arrive, and no job is known to have got this one since. Jobs that got
     /// other files show that its directory or server is back, and not that the file is there.
     pub(super) fn rests_on_other_files(&self) -> bool {
-        let (code, _) = self.hold.rule_key.code;
-        code == TRANSFER_INPUT && !self.origin.file_passed_since
+        self.hold.stated.is_input_transfer() && !self.origin.file_passed_since
     }
 
     /// Returns true if a plug-in failed to get an input file, and names no fault that passes, while other jobs got
     /// theirs from the same server, so that the fault is one of the file.
     pub fn failed_while_others_read(&self) -> bool {
-        let (code, subcode) = self.hold.rule_key.code;
         self.rests_on_other_files()
-            && is_plugin_transfer(code, subcode)
+            && self.hold.stated.is_plugin_transfer()
             && self.origin.state == OriginState::Works
             && !self.hold.rule_key.named_fault.may_pass()
             && !self.has_recovered()
@@ -184,8 +185,7 @@ impl HeldEvidence {
     /// Returns true if the hold has lasted for longer than those that were learned from. A plug-in may say for
     /// days that a server which fails has no such file, so that the age then says nothing.
     pub(super) fn outlasts_passing_faults(&self) -> bool {
-        let (code, subcode) = self.hold.rule_key.code;
-        self.learned.is_hold_too_old && !is_plugin_transfer(code, subcode)
+        self.learned.is_hold_too_old && !self.hold.stated.is_plugin_transfer()
     }
 
     /// Returns true if a released job with the cause was held again, and none has got past it since, so that the
@@ -367,6 +367,7 @@ impl EvidenceInputs<'_> {
         HeldEvidence {
             hold: HoldEvidence {
                 index: asked.hold,
+                stated: hold.stated,
                 rule_key: RuleKey {
                     code: (hold.code, hold.subcode),
                     named_fault: asked.named_fault,
@@ -441,7 +442,7 @@ fn is_mostly_repaired(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64)
 /// Returns how many of the `succeeded` jobs of the cluster show that the program of `hold` starts: all,
 /// if it is held for that, and else none.
 fn started_in_cluster(hold: &PastHold, succeeded: usize) -> usize {
-    if hold.code == PROGRAM_NOT_STARTED {
+    if hold.stated.is_program_start() {
         succeeded
     } else {
         0
@@ -463,7 +464,7 @@ fn asked_kind(
         return CauseKind::ClusterReason;
     }
     let kind = probe_kind(hold, named_fault);
-    if kind != CauseKind::Origin || hold.code != TRANSFER_INPUT {
+    if kind != CauseKind::Origin || !hold.stated.is_input_transfer() {
         return kind;
     }
     let state = ThingState::known(history, CauseKind::File, hold, asked_ms);
@@ -548,6 +549,7 @@ mod tests {
     use super::super::codes::code_rule;
     use super::*;
     use htcondor_eventlog::InputFile;
+    use htcondor_holdreasons::{kind_of_code, read_reason};
     use test_stores::TestLog;
 
     #[test]
@@ -586,12 +588,46 @@ mod tests {
         log.add_failed_read(InputFile { file: 1, origin: 7 }, 100, "ada");
         let kind = |named_fault| {
             kind_of_last(&log, |hold| {
-                hold.code = PROGRAM_NOT_STARTED;
+                hold.stated = kind_of_code(6, 2);
                 hold.named_fault = named_fault;
             })
         };
         assert_eq!(kind(NamedFault::Unknown), CauseKind::ClusterReason);
         assert_eq!(kind(NamedFault::Machine), CauseKind::File);
+    }
+
+    #[test]
+    fn cause_of_a_probe_follows_from_the_words_and_not_from_the_code() {
+        let kind = |reason: &str, codes| {
+            let mut log = TestLog::default();
+            log.add_failed_read(InputFile { file: 1, origin: 7 }, 100, "ada");
+            log.add_reader(InputFile { file: 1, origin: 7 }, 120);
+            log.add_reader(InputFile { file: 1, origin: 7 }, 130);
+            log.state(.., read_reason(reason, Some(codes)).kind);
+            kind_of_last(&log, |_| {})
+        };
+        let input = "Error from slot1@e: STARTER at 192.0.2.7 failed to receive file(s) from <192.0.2.9:1>; SHADOW at 192.0.2.9 failed to send file(s) to <192.0.2.7:1>: error reading from /x/a: (errno 2) No such file or directory";
+        assert_eq!(kind(input, (12, 256)), CauseKind::File);
+        let upload = "Transfer output files failure at execution point slot1@e using protocol https. Details: The requested URL returned error: 503 ( URL file = https://a.example/x )|";
+        assert_eq!(kind(upload, (13, 1)), CauseKind::Origin);
+        let fetched = "Error from slot1@e: STARTER at 192.0.2.7 failed to receive file /x/dir_1/a: FILETRANSFER:1:non-zero exit(28) from /usr/libexec/condor/curl_plugin";
+        assert_eq!(kind(fetched, (12, 0)), CauseKind::File, "others got it");
+    }
+
+    #[test]
+    fn successes_of_the_cluster_show_that_a_program_starts_whatever_the_code() {
+        let mut log = TestLog::default();
+        log.add_held(7, 90);
+        let store = log.store();
+        let started = |reason: &str, codes| {
+            let mut hold = HoldHistory::new(&store).holds[0].clone();
+            hold.stated = read_reason(reason, Some(codes)).kind;
+            started_in_cluster(&hold, 3)
+        };
+        let program = "Error from slot1@e: Failed to execute '/home/ada/run.sh': (errno=2: 'No such file or directory')";
+        assert_eq!(started(program, (13, 2)), 3);
+        let stream = "Error from slot1@e: Failed to open '/home/ada/out' as standard output: No such file or directory (errno 2)";
+        assert_eq!(started(stream, (6, 2)), 0);
     }
 
     #[test]

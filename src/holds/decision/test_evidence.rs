@@ -1,7 +1,7 @@
 //! Evidence, and the limits and records of earlier answers, for tests.
 
 use htcondor_eventlog::ReasonKind;
-use htcondor_holdreasons::{Outcome, Thing};
+use htcondor_holdreasons::{Outcome, Thing, kind_of_code};
 
 use super::action::AnswerFirmness;
 use super::held_evidence::{
@@ -81,6 +81,7 @@ pub(super) fn evidence(now: f64, later: f64) -> HeldEvidence {
     HeldEvidence {
         hold: HoldEvidence {
             index: 0,
+            stated: kind_of_code(13, 2),
             rule_key: rule_key(NamedFault::Unknown),
             rule: None,
             lacks_output: false,

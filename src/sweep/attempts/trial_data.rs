@@ -116,7 +116,9 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
         tensors: dataset.summary.settings.clone(),
         tensors_key: dataset.key.clone(),
         rates: SuccessRates::learn(dataset, learned)?,
-        learned: LearnedHolds::new(dataset, learned)?,
+        learned: LearnedHolds {
+            splits: learned.to_vec(),
+        },
     };
     Ok(FitTables {
         train: FeatureTable::concat_classes(&tables),

@@ -38,7 +38,7 @@ pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
         for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);
             let kind = (hold.hold_code, hold.hold_subcode);
-            let stated = job.hold_facts(cycle.hold).kind.packed();
+            let stated = job.hold_facts(cycle.hold).kind.packed_fault();
             if stated != 0 {
                 *reasons.entry(kind).or_default().entry(stated).or_default() += 1;
             }

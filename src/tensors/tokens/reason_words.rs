@@ -23,7 +23,7 @@ impl ReasonWords {
     /// Makes the rows of the reasons in `store`.
     pub(crate) fn new(store: &EventStore) -> ReasonWords {
         let mut words = ReasonWords {
-            rows: BTreeMap::from([(ReasonKind::default().packed(), NOT_UNDERSTOOD)]),
+            rows: BTreeMap::from([(ReasonKind::default().packed_fault(), NOT_UNDERSTOOD)]),
             table: vec![0.0; REASON_WORDS],
         };
         for packed in packed_kinds(store) {
@@ -40,7 +40,7 @@ impl ReasonWords {
 
     /// Returns the row of the reason of event `hold` of `job`.
     pub(crate) fn row(&self, job: &StoredJob<'_>, hold: usize) -> u16 {
-        let packed = job.hold_facts(hold).kind.packed();
+        let packed = job.hold_facts(hold).kind.packed_fault();
         self.rows.get(&packed).copied().unwrap_or(NOT_UNDERSTOOD)
     }
 
@@ -59,7 +59,7 @@ fn packed_kinds(store: &EventStore) -> BTreeSet<u32> {
         .map(|index| jobs.get(index))
     {
         let holds = (0..job.history.number.len()).filter(|&at| job.history.number[at] == HELD);
-        kinds.extend(holds.map(|hold| job.hold_facts(hold).kind.packed()));
+        kinds.extend(holds.map(|hold| job.hold_facts(hold).kind.packed_fault()));
     }
     kinds
 }

@@ -96,7 +96,9 @@ pub fn train_until(
         settings,
         key: &key,
         cuts: time_cuts(dataset, settings.time_cuts)?,
-        learned: LearnedHolds::new(dataset, learned_splits(dataset, settings.time_cuts))?,
+        learned: LearnedHolds {
+            splits: learned_splits(dataset, settings.time_cuts).to_vec(),
+        },
     };
     task.train(place, mode, device, &ends, &listener)
 }
