@@ -806,14 +806,97 @@ fn advise_queries_a_live_slurm() {
     );
 }
 
+/// Settings of a cluster whose jobs share nodes.
+const SHARED_NODES: &str =
+    "PrivateData = none\nSelectType = select/cons_tres\nSlurmUser = slurm(64030)\n";
+
+#[test]
+fn chain_goes_on_with_dependencies_where_it_cannot_forecast() {
+    let slurm = FakeSlurm::new();
+    slurm.set("config", SHARED_NODES);
+    slurm.set("partition", "PartitionName=all OverSubscribe=NO\n");
+    let outcome = slurm.chain(3);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let note = "no forecast: jobs share nodes (SelectType=select/cons_tres)";
+    assert_eq!(outcome.stderr.matches(note).count(), 1, "{outcome}");
+    slurm.assert_each_ran_once(3);
+    let depends = |job: &str| {
+        let text = fs_err::read_to_string(slurm.path("jobs").join(job)).expect("read");
+        let mut lines = text.lines();
+        let found = lines.find_map(|line| line.strip_prefix("depends=").map(str::to_owned));
+        found.expect("a line")
+    };
+    assert_eq!(["11", "12", "13"].map(depends), ["", "11", "12"]);
+    let dry = slurm.run("provision chain job.sh --links 4 --dry-run");
+    assert_eq!(dry.code, Some(0), "{dry}");
+    assert!(dry.stderr.contains(note), "{dry}");
+}
+
+#[test]
+fn chain_submits_when_its_user_says() {
+    at_once(["dependency", "ended"], |when| {
+        let slurm = FakeSlurm::new();
+        // A forecast would wait for the first link to run for most of an hour.
+        slurm.fill(0);
+        slurm.plan(1, "COMPLETED", 4);
+        let outcome = slurm.run(&format!(
+            "provision chain job.sh --links 2 --every 1 --when {when}"
+        ));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        slurm.assert_each_ran_once(2);
+        assert!(!outcome.stderr.contains("forecast"), "{outcome}");
+        let second = fs_err::read_to_string(slurm.path("jobs/12")).expect("read");
+        let depends = second.contains("depends=11\n");
+        assert_eq!(depends, when == "dependency", "{second}");
+    });
+}
+
+#[test]
+fn chain_ends_once_its_work_is_done() {
+    let slurm = FakeSlurm::new();
+    slurm.set("config", SHARED_NODES);
+    slurm.plan(3, "PENDING", 0);
+    let chain = |done: &str| {
+        let mut command = slurm.command("provision chain job.sh --links 5 --every 1");
+        command.args(["--done", done]);
+        Outcome::of(command.output().expect("it starts"))
+    };
+    let unknown = chain("no-such-command");
+    assert_eq!(unknown.code, Some(2), "{unknown}");
+    assert!(
+        unknown.stderr.contains("`--done` has not answered"),
+        "{unknown}"
+    );
+    // The second link runs until the third one has been submitted behind it.
+    slurm.plan(2, "COMPLETED", 5000);
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| chain("echo out; test $POOLCAST_LINK -ge 2"));
+        wait(|| slurm.path("jobs/13").exists());
+        slurm.plan(2, "COMPLETED", 0);
+        running.join().expect("it ended")
+    });
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let end = "the work was done after link 2";
+    assert!(outcome.stderr.contains(end), "{outcome}");
+    assert!(!outcome.stdout.contains("out\n"), "{outcome}");
+    // The third link was submitted before the end of the second one, and never ran.
+    let third = fs_err::read_to_string(slurm.path("jobs/13")).expect("read");
+    assert!(third.contains("cancelled="), "{third}");
+    let again = chain("false");
+    assert_eq!(again.code, Some(0), "{again}");
+    assert!(again.stderr.contains(end), "{again}");
+    assert!(!slurm.path("jobs/14").exists(), "it goes on");
+}
+
 #[test]
 fn chain_refuses_clusters_that_cannot_be_forecast() {
     let slurm = FakeSlurm::new();
     let refusal = |file: &str, text: &str| {
         slurm.set(file, text);
-        let outcome = slurm.chain(2);
+        let chain = "provision chain job.sh --links 2 --every 1 --when forecast";
+        let outcome = slurm.run(chain);
         assert_eq!(outcome.code, Some(40), "{outcome}");
-        let dry = slurm.run("provision chain job.sh --links 2 --dry-run");
+        let dry = slurm.run(&format!("{chain} --dry-run"));
         assert_eq!(dry.code, Some(40), "{dry}");
         fs_err::remove_file(slurm.path(file)).expect("removed");
         outcome.stderr
@@ -826,16 +909,15 @@ fn chain_refuses_clusters_that_cannot_be_forecast() {
         unknown.contains("the reason `MoonPhase` of job 5"),
         "{unknown}"
     );
-    let shared = "PrivateData = none\nSelectType = select/cons_tres\nSlurmUser = slurm(64030)\n";
     let cores = "PartitionName=all OverSubscribe=NO\n";
     let forced = refusal("partition", "PartitionName=all OverSubscribe=FORCE:4\n");
     assert!(forced.contains("OverSubscribe=FORCE:4"), "{forced}");
-    slurm.set("config", shared);
+    slurm.set("config", SHARED_NODES);
     insta::assert_snapshot!(refusal("partition", cores), @"
     missing: past run times (no accounting: `sacct` failed: Slurm accounting storage is disabled; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue
     error: no advice: jobs share nodes (SelectType=select/cons_tres), but forecasts assume that each job has whole nodes
 
-    hint: let each job wait for the end of the previous one: `sbatch --dependency=afterany:JOBID`
+    hint: let each job wait for the end of the previous one: `--when dependency`
     ");
     let hidden = "PrivateData = jobs\nSelectType = select/linear\nSlurmUser = slurm(64030)\n";
     // Slurm hides nothing from root.
@@ -844,7 +926,7 @@ fn chain_refuses_clusters_that_cannot_be_forecast() {
     }
     assert!(slurm.released().is_empty(), "a job was submitted");
     slurm.set("config", hidden);
-    let outcome = slurm.chain(1);
+    let outcome = slurm.run("provision chain job.sh --links 1 --every 1 --when forecast");
     let is_root = rustix::process::getuid().is_root();
     assert_eq!(outcome.code, Some(if is_root { 0 } else { 40 }));
 }
@@ -920,13 +1002,13 @@ fn link_that_starts_far_too_early_stops_the_chain() {
 #[test]
 fn no_second_link_runs_while_the_first_one_may_be_alive() {
     let faults = [
-        ("lacking", "", 85),
-        ("errors", "", 85),
-        // A state that is not understood ends the call, but not the link.
-        ("plan/1", "DREAMING 0", 40),
-        ("record", "1000|Unknown|RUNNING\n", 85),
+        ("lacking", ""),
+        ("errors", ""),
+        // A state that is not understood prevents forecasts, and ends no link.
+        ("plan/1", "DREAMING 0"),
+        ("record", "1000|Unknown|RUNNING\n"),
     ];
-    at_once(faults, |(file, text, code)| {
+    at_once(faults, |(file, text)| {
         let slurm = FakeSlurm::new();
         slurm.state_with_link(Some(11));
         slurm.job_of_link(11, rustix::process::getuid().as_raw(), true);
@@ -937,7 +1019,7 @@ fn no_second_link_runs_while_the_first_one_may_be_alive() {
             slurm.will("lacking");
         }
         let stopped = slurm.chain_for_some_looks();
-        assert_eq!(stopped.code, Some(code), "{file}: {stopped}");
+        assert_eq!(stopped.code, Some(85), "{file}: {stopped}");
         assert_eq!(slurm.released().len(), 1, "{file}: {stopped}");
     });
 }

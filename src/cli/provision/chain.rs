@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::decision_args::DecisionArgs;
+use poolcast_slurm::chain::ChainTiming;
 
 /// Arguments of `provision chain`.
 #[derive(Debug, Args)]
@@ -14,9 +15,16 @@ pub struct ProvisionChainArgs {
     /// Arguments of the script
     #[arg(value_name = "ARG", last = true)]
     pub script_args: Vec<String>,
-    /// Number of jobs in the chain
+    /// Number of jobs in the chain; the most, with `--done`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub links: u32,
+    /// When to submit the next job [default: `forecast` where there can be one, else `dependency`]
+    #[arg(long, value_name = "TIME", value_enum)]
+    pub when: Option<ChainTiming>,
+    /// Command for `sh` that is run after each job; if it exits with 0, the work is done: the chain
+    /// ends, and cancels the job that waits
+    #[arg(long, value_name = "COMMAND")]
+    pub done: Option<String>,
     /// Directory with the state of the chain [default: the name of the script with `.chain`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

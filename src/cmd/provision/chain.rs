@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,12 @@ use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, render};
 use poolcast_base::files;
 use poolcast_base::output;
+use poolcast_base::program::TRACKER_KEYS;
 use poolcast_cli::ProvisionChainArgs;
-use poolcast_slurm::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
+use poolcast_slurm::chain::{
+    ChainCaller, ChainEnd, ChainLink, ChainNote, ChainPlan, ChainState, ChainTiming, IsWorkDone,
+    LINK_VARIABLE, run_chain,
+};
 use poolcast_slurm::live::{
     ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, advise_submission, plan_script,
     query_nodes, query_queue, query_settings, test_script,
@@ -41,6 +46,7 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
         command: command(args)?,
         links: args.links,
         every: Duration::from_secs(args.every.into()),
+        when: args.when,
     };
     if args.dry_run {
         return dry_run(args, &plan, &dir);
@@ -57,11 +63,15 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     }
     let settings = advice_settings(&config, &past.zone, args.every.into())?;
     let last_s = Cell::new(0);
+    let is_work_done = args.done.as_ref().map(|command| {
+        Box::new(|link: &ChainLink| is_work_done(command, link)) as Box<IsWorkDone<'_>>
+    });
     let caller = ChainCaller {
         advise: &|cluster: &ClusterListing<'_>, job: &ListedJob| {
             let view = cluster_view(last_s.get(), cluster, &past, &salt, &config.provision);
             advise_submission(&view, job, &settings, None)
         },
+        is_work_done: is_work_done.as_deref(),
         tell: &|note| output::note(&text::chain::note(&note)),
         pause: &|span| pause(span, &stop),
         lock: &|| lock.file().try_clone().ok(),
@@ -74,6 +84,10 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     print(args, &state, &past)?;
     match end? {
         ChainEnd::Done => Ok(EXIT_DONE),
+        ChainEnd::WorkDone(number) => {
+            output::note(&format!("the work was done after link {number}"));
+            Ok(EXIT_DONE)
+        }
         ChainEnd::Stopped => {
             output::note("stopped; run the same command again to continue");
             Ok(EXIT_CHECKPOINTED)
@@ -86,11 +100,33 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     }
 }
 
+/// Runs the `command` of the user that says whether the work is done after `link`.
+fn is_work_done(command: &str, link: &ChainLink) -> Result<bool> {
+    let mut shell = Command::new("sh");
+    for name in TRACKER_KEYS {
+        shell.env_remove(name);
+    }
+    shell.args(["-c", command]).stdin(Stdio::null());
+    shell.env(LINK_VARIABLE, link.number.to_string());
+    // The links are all that this program prints.
+    shell.stdout(Stdio::null());
+    let status = shell.status().context("cannot start `sh`")?;
+    match status.code() {
+        Some(0) => Ok(true),
+        // So a shell reports a command that it cannot run.
+        Some(126 | 127) | None => Err(hinted(
+            format!("the command of `--done` has not answered: {status}"),
+            "it should exit with 0 if the work is done, and with 1 if it is not",
+        )
+        .into()),
+        Some(_) => Ok(false),
+    }
+}
+
 /// Reports that there will be no advice on the chain for this `reason`, and returns the exit code.
 fn no_advice(reason: &NoAdviceReason) -> u8 {
     let why = text::submission::no_advice_words(reason);
-    let hint =
-        "let each job wait for the end of the previous one: `sbatch --dependency=afterany:JOBID`";
+    let hint = "let each job wait for the end of the previous one: `--when dependency`";
     refuse(format!("no advice: {why}"), hint)
 }
 
@@ -210,7 +246,15 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
     match test_script(&plan.command) {
         Ok(said) => {
             output::print(&format!("Slurm would accept it: {said}\n"))?;
-            Ok(find_obstacle(plan)?.map_or(EXIT_DONE, |obstacle| no_advice(&obstacle)))
+            Ok(match (find_obstacle(plan)?, plan.when) {
+                (Some(obstacle), Some(_)) => no_advice(&obstacle),
+                (Some(obstacle), None) => {
+                    let note = ChainNote::WithoutForecast(&obstacle);
+                    output::note(&text::chain::note(&note));
+                    EXIT_DONE
+                }
+                (None, _) => EXIT_DONE,
+            })
         }
         Err(fault) => {
             output::error(&format!("Slurm would reject it: {fault}"));
@@ -219,8 +263,11 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
     }
 }
 
-/// Finds what makes forecasts for the script of `plan` impossible, if anything.
+/// Finds what makes the forecasts that `plan` wants impossible, if anything.
 fn find_obstacle(plan: &ChainPlan) -> Result<Option<NoAdviceReason>> {
+    if plan.when.is_some_and(|when| when != ChainTiming::Forecast) {
+        return Ok(None);
+    }
     let Some(partition) = plan_script(&plan.command)?.partition else {
         return Ok(None);
     };
@@ -245,7 +292,7 @@ fn print(args: &ProvisionChainArgs, state: &ChainState, past: &LivePast) -> Resu
         let printed = PrintedChain {
             chain: &state.chain,
             links: printed_links(&state.links, &gaps_s),
-            is_done: state.is_done(args.links),
+            is_done: state.is_done(args.links) || state.done_after.is_some(),
         };
         return output::print_json(SCHEMA_VERSION, &printed);
     }

@@ -29,6 +29,18 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
             named(link),
             no_advice_words(reason)
         ),
+        ChainNote::WithoutForecast(reason) => format!(
+            "no forecast: {}; each link is submitted with a dependency on the end of the one before",
+            no_advice_words(reason)
+        ),
+        ChainNote::Needless(link) => format!(
+            "{} is cancelled before its start, because the work is done",
+            named(link)
+        ),
+        ChainNote::NotCancelled(link, said) => format!(
+            "{} is no longer needed, but could not be cancelled, which is tried again: {said}",
+            named(link)
+        ),
         ChainNote::Absent(link) => format!(
             "{} is missing in a listing of `squeue`; it counts as alive until `sacct` reports its end, or several listings lack it",
             named(link)

@@ -6,12 +6,13 @@
 //! link may be submitted twice, if an answer of the controller is lost, but it never runs twice.
 //!
 //! The chain submits a successor ahead of the end of its predecessor only if the forecast agrees
-//! with Slurm's own plan. It stops if the cluster cannot be forecast, or has shown a forecast wrong.
+//! with Slurm's own plan, or with a dependency on that end. It stops if the cluster has shown a forecast wrong.
 
 use std::fs::File;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 use super::chain_state::{ChainLink, ChainState, LinkEvent};
 use crate::live::{
@@ -37,6 +38,17 @@ const MAX_REFUSALS: u32 = 30;
 /// The pause before the next round if a change is expected soon.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 
+/// When a chain submits the successor of a running link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChainTiming {
+    /// As a forecast of its wait says, so that it starts when the running link ends
+    Forecast,
+    /// At once, with a dependency on the end of the running link
+    Dependency,
+    /// Once the running link has ended
+    Ended,
+}
+
 /// The job of each link, and the length and pace of the chain.
 #[derive(Debug, Clone)]
 pub struct ChainPlan {
@@ -46,6 +58,8 @@ pub struct ChainPlan {
     pub links: u32,
     /// Interval between decisions whether to submit.
     pub every: Duration,
+    /// When successors are submitted; `None` for forecasts where they can be had, and else for dependencies.
+    pub when: Option<ChainTiming>,
 }
 
 /// Progress messages of a running chain.
@@ -69,6 +83,12 @@ pub enum ChainNote<'a> {
     /// There is no advice on the successor of a link, for this reason. It is submitted once the link
     /// has ended.
     NoAdvice(&'a ChainLink, &'a NoAdviceReason),
+    /// There are no forecasts, for this reason. From now on links depend on the end of the link before.
+    WithoutForecast(&'a NoAdviceReason),
+    /// A link that had not started was cancelled, because the work is done.
+    Needless(&'a ChainLink),
+    /// A link that is no longer needed could not be cancelled, for this reason.
+    NotCancelled(&'a ChainLink, &'a str),
     /// Slurm no longer lists a link, which may still be alive.
     Absent(&'a ChainLink),
     /// The job of a submission with an unknown result was found.
@@ -86,6 +106,8 @@ pub enum ChainEnd {
     Done,
     /// The caller stopped the chain.
     Stopped,
+    /// The work was done after the link with this number.
+    WorkDone(u32),
     /// The cluster cannot be forecast.
     NoAdvice(NoAdviceReason),
     /// This link started far earlier than forecast.
@@ -95,10 +117,16 @@ pub enum ChainEnd {
 /// Advises on the successor of a job, given Slurm's listings.
 pub type AdviseLink<'a> = dyn Fn(&ClusterListing<'_>, &ListedJob) -> Result<SubmissionAdvice> + 'a;
 
+/// Returns true if the work of a chain is done after a link.
+pub type IsWorkDone<'a> = dyn Fn(&ChainLink) -> Result<bool> + 'a;
+
 /// Callbacks of a chain.
 pub struct ChainCaller<'a> {
     /// Advises whether to submit.
     pub advise: &'a AdviseLink<'a>,
+    /// Returns true if the work is done after this link, which has ended; `None` if nobody knows before all links have
+    /// run.
+    pub is_work_done: Option<&'a IsWorkDone<'a>>,
     /// Reports a message.
     pub tell: &'a dyn Fn(ChainNote<'_>),
     /// Sleeps. Returns true if the chain must stop.
@@ -114,6 +142,7 @@ struct ChainRun<'a> {
     state: &'a mut ChainState,
     plan: &'a ChainPlan,
     caller: &'a ChainCaller<'a>,
+    timing: ChainTiming,
     /// The settings of the cluster, once this call has checked that it can be forecast.
     settings: Option<SlurmSettings>,
     is_away: bool,
@@ -156,6 +185,7 @@ pub fn run_chain(
         state,
         plan,
         caller,
+        timing: plan.when.unwrap_or(ChainTiming::Forecast),
         settings: None,
         is_away: false,
         has_fault: false,
@@ -194,6 +224,9 @@ impl ChainRun<'_> {
         let now_s = (self.caller.now_s)(&listing);
         self.cancel_strays(&listing);
         self.observe_links(&listing, now_s)?;
+        if let Some(round) = self.check_work(&listing)? {
+            return Ok(round);
+        }
         // A link that started far too early may also have failed for that reason.
         if let Some(end) = self.check_starts()? {
             return Ok(Round::End(end));
@@ -202,7 +235,8 @@ impl ChainRun<'_> {
         if self.state.is_done(self.plan.links) {
             return Ok(Round::End(ChainEnd::Done));
         }
-        if self.settings.is_none()
+        if self.timing == ChainTiming::Forecast
+            && self.settings.is_none()
             && let Some(round) = self.check_cluster(&listing, now_s)?
         {
             return Ok(round);
@@ -251,10 +285,56 @@ impl ChainRun<'_> {
             None => None,
         };
         if let Some(obstacle) = obstacle {
-            return Ok(Some(Round::End(ChainEnd::NoAdvice(obstacle))));
+            return Ok(self.go_without_forecast(&obstacle));
         }
         self.settings = Some(settings);
         Ok(None)
+    }
+
+    /// Goes on with dependencies, as the cluster cannot be forecast for this `reason`. Returns the end of the chain if
+    /// its user wants forecasts.
+    fn go_without_forecast(&mut self, reason: &NoAdviceReason) -> Option<Round> {
+        if self.plan.when.is_some() {
+            return Some(Round::End(ChainEnd::NoAdvice(reason.clone())));
+        }
+        self.timing = ChainTiming::Dependency;
+        (self.caller.tell)(ChainNote::WithoutForecast(reason));
+        None
+    }
+
+    /// Asks once after each link whether the work is done. If it is, the chain ends, and cancels the links that have not
+    /// started.
+    fn check_work(&mut self, listing: &QueueListing) -> Result<Option<Round>> {
+        if self.state.done_after.is_none() {
+            let ended = self.state.last_unasked();
+            let Some((is_work_done, ended)) = self.caller.is_work_done.zip(ended) else {
+                return Ok(None);
+            };
+            let is_done = is_work_done(ended)?;
+            let number = ended.number;
+            self.state.asked_after = number;
+            self.state.done_after = is_done.then_some(number);
+            self.state.save()?;
+        }
+        let Some(number) = self.state.done_after else {
+            return Ok(None);
+        };
+        let mut round = Round::End(ChainEnd::WorkDone(number));
+        for link in &self.state.links[number as usize..] {
+            let job = link.job.and_then(|id| self.state.own_job(listing, id));
+            let Some(job) = job.filter(|job| job.state == QueueState::Pending) else {
+                continue;
+            };
+            match cancel_job(job.id) {
+                Ok(()) => (self.caller.tell)(ChainNote::Needless(link)),
+                Err(missing @ SlurmFault::Missing { .. }) => return Err(missing.into()),
+                Err(fault) => {
+                    (self.caller.tell)(ChainNote::NotCancelled(link, &fault.to_string()));
+                    round = Round::Wait;
+                }
+            }
+        }
+        Ok(Some(round))
     }
 
     /// Reports a link that failed without being asked to end.
@@ -393,6 +473,9 @@ impl ChainRun<'_> {
         if last.end_s.is_some() {
             return self.submit(None, now_s);
         }
+        if self.timing == ChainTiming::Ended {
+            return Ok(Round::Wait);
+        }
         let Some(job) = self.state.own_job(queue, last.job.unwrap_or(0)) else {
             return Ok(Round::Wait);
         };
@@ -404,6 +487,9 @@ impl ChainRun<'_> {
         }
         if self.refused_behind == last.number {
             return Ok(Round::Wait);
+        }
+        if self.timing == ChainTiming::Dependency {
+            return self.submit(None, now_s);
         }
         let Some(nodes) = self.query(query_nodes)? else {
             return Ok(Round::Wait);
@@ -451,10 +537,10 @@ impl ChainRun<'_> {
     }
 
     /// Waits for the end of the running link `last`, because there is no advice for this `reason`.
-    /// The chain ends if there will be none later, either.
+    /// If there will be none later, either, the chain goes on with dependencies or ends.
     fn wait_for_end(&mut self, last: &ChainLink, reason: &NoAdviceReason) -> Round {
         if reason.is_permanent() {
-            return Round::End(ChainEnd::NoAdvice(reason.clone()));
+            return self.go_without_forecast(reason).unwrap_or(Round::Soon);
         }
         if std::mem::replace(&mut self.unadvised, last.number) != last.number {
             (self.caller.tell)(ChainNote::NoAdvice(last, reason));
@@ -473,7 +559,10 @@ impl ChainRun<'_> {
     /// Submits the next link, held, and then releases it.
     fn submit(&mut self, advice: Option<&SubmissionAdvice>, now_s: i64) -> Result<Round> {
         let number = self.state.links.len() as u32 + 1;
-        let predecessor = self.state.links.last().and_then(|link| link.job);
+        let before = self.state.links.last();
+        let predecessor = before.and_then(|link| link.job);
+        let is_alive = before.is_some_and(|link| link.end_s.is_none());
+        let dependency = predecessor.filter(|_| is_alive && self.timing == ChainTiming::Dependency);
         let expected = advice.and_then(|advice| advice.expected);
         let mut link = ChainLink::intended(number, now_s);
         link.expected_wait_s = expected.map(|expected| expected.wait_p10_s);
@@ -484,6 +573,7 @@ impl ChainRun<'_> {
 
         let comment = self.state.comment_of(number);
         let mut arguments = vec!["--hold".to_owned(), format!("--comment={comment}")];
+        arguments.extend(dependency.map(|id| format!("--dependency=afterany:{id}")));
         arguments.extend(self.plan.command.iter().cloned());
         let environment = [
             (

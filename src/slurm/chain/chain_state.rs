@@ -73,6 +73,12 @@ pub struct ChainState {
     /// The number of the last link whose start was reported as far too early.
     #[serde(default)]
     pub told_early_start: u32,
+    /// The number of the last link after which the chain has asked whether the work is done.
+    #[serde(default)]
+    pub asked_after: u32,
+    /// The number of the link after which the work was done.
+    #[serde(default)]
+    pub done_after: Option<u32>,
     /// The number of the user whose jobs the links are.
     #[serde(default = "caller")]
     user_id: u32,
@@ -235,6 +241,8 @@ impl ChainState {
             links: Vec::new(),
             told_failure: 0,
             told_early_start: 0,
+            asked_after: 0,
+            done_after: None,
             user_id: caller(),
             dir: dir.to_owned(),
         })
@@ -388,6 +396,12 @@ impl ChainState {
             .zip(link.end_s)
             .is_some_and(|(start_s, end_s)| start_s <= end_s);
         has_started || link.has_ended_at_its_limit()
+    }
+
+    /// Returns the last link that has ended, unless the chain has asked after it whether the work is done.
+    pub(super) fn last_unasked(&self) -> Option<&ChainLink> {
+        let ended = self.links.iter().rfind(|link| link.end_s.is_some());
+        ended.filter(|link| link.number > self.asked_after)
     }
 
     /// Returns true if all `links` were submitted, the last one has started or ended, and the

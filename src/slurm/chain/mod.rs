@@ -5,7 +5,7 @@ mod chain_run;
 mod chain_state;
 
 pub use chain_run::{
-    AdviseLink, ChainCaller, ChainEnd, ChainNote, ChainPlan, LINK_VARIABLE, PREDECESSOR_VARIABLE,
-    run_chain,
+    AdviseLink, ChainCaller, ChainEnd, ChainNote, ChainPlan, ChainTiming, IsWorkDone,
+    LINK_VARIABLE, PREDECESSOR_VARIABLE, run_chain,
 };
 pub use chain_state::{ChainLink, ChainState, LinkEvent};
