@@ -22,7 +22,7 @@ pub struct ProvisionChainArgs {
     #[arg(long, value_name = "TIME", value_enum)]
     pub when: Option<ChainTiming>,
     /// Command for `sh` that is run after each job; if it exits with 0, the work is done: the chain
-    /// ends, and cancels the job that waits
+    /// ends, and cancels the next job
     #[arg(long, value_name = "COMMAND")]
     pub done: Option<String>,
     /// Directory with the state of the chain [default: the name of the script with `.chain`]

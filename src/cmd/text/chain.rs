@@ -34,7 +34,7 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
             no_advice_words(reason)
         ),
         ChainNote::Needless(link) => format!(
-            "{} is cancelled before its start, because the work is done",
+            "{} is cancelled, because the work was done before it",
             named(link)
         ),
         ChainNote::NotCancelled(link, said) => format!(

@@ -85,7 +85,7 @@ pub enum ChainNote<'a> {
     NoAdvice(&'a ChainLink, &'a NoAdviceReason),
     /// There are no forecasts, for this reason. From now on links depend on the end of the link before.
     WithoutForecast(&'a NoAdviceReason),
-    /// A link that had not started was cancelled, because the work is done.
+    /// A link was cancelled, because the work was done before it.
     Needless(&'a ChainLink),
     /// A link that is no longer needed could not be cancelled, for this reason.
     NotCancelled(&'a ChainLink, &'a str),
@@ -302,8 +302,8 @@ impl ChainRun<'_> {
         None
     }
 
-    /// Asks once after each link whether the work is done. If it is, the chain ends, and cancels the links that have not
-    /// started.
+    /// Asks once after each link whether the work is done. If it is, the chain ends, and cancels the links after it. One of
+    /// them may have started: Slurm starts a link that depends on the end of another one before anybody can ask.
     fn check_work(&mut self, listing: &QueueListing) -> Result<Option<Round>> {
         if self.state.done_after.is_none() {
             let ended = self.state.last_unasked();
@@ -322,7 +322,9 @@ impl ChainRun<'_> {
         let mut round = Round::End(ChainEnd::WorkDone(number));
         for link in &self.state.links[number as usize..] {
             let job = link.job.and_then(|id| self.state.own_job(listing, id));
-            let Some(job) = job.filter(|job| job.state == QueueState::Pending) else {
+            let is_alive =
+                |job: &&ListedJob| !matches!(job.state, QueueState::Completing | QueueState::Ended);
+            let Some(job) = job.filter(is_alive) else {
                 continue;
             };
             match cancel_job(job.id) {
