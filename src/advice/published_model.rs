@@ -184,7 +184,11 @@ mod tests {
     fn learned_answers() -> LearnedAnswers {
         let store = log_with_outages(8).store();
         let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false);
+        let advice = AdviceConfig {
+            prior: false,
+            ..default_settings()
+        };
+        let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
         LearnedAnswers {
             model: model.expect("learned").expect("outcomes are known"),
             limits: AnswerLimits::default(),
