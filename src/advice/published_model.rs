@@ -237,7 +237,7 @@ mod tests {
         for path in [
             "manifest.json",
             "answers/manifest.json",
-            "answers/now/pipeline.json",
+            "answers/now/1/pipeline.json",
         ] {
             let mode = fs_err::metadata(place.join(path))
                 .expect("there")
@@ -285,7 +285,7 @@ mod tests {
         ] {
             assert!(changed(manifest::FILE, from, to).is_err(), "{to}");
         }
-        let forest = "answers/now/pipeline.json";
+        let forest = "answers/now/1/pipeline.json";
         assert!(
             changed(forest, "0.", "1.").is_err(),
             "not the forest of the manifest"

@@ -232,11 +232,10 @@ impl AnswerModel {
         holds: &[usize],
         asked_ms: i64,
     ) -> Result<Vec<Vec<MemberOdds>>> {
-        let count = self.now.member_count().max(self.later.member_count());
-        if count < 2 {
+        let all = every_member(&self.now, &self.later);
+        if all.len() < 2 {
             return Ok(vec![Vec::new(); holds.len()]);
         }
-        let all: Vec<usize> = (0..count).collect();
         self.odds_of(&all, history, holds, asked_ms)
     }
 
@@ -320,7 +319,8 @@ impl AnswerModel {
                         member.features == names && member.classes().len() == 2
                     };
                     let is_there = |&index: &usize| index < members.len();
-                    self.answering.iter().all(is_there) && members.iter().all(is_current)
+                    let are_there = !members.is_empty() && self.answering.iter().all(is_there);
+                    are_there && members.iter().all(is_current)
                 }
                 LearnedQuestion::Rate(_) => true,
             })
@@ -497,10 +497,12 @@ impl LearnedQuestion {
             }
         }
     }
+}
 
-    pub(super) fn member_count(&self) -> usize {
-        self.names().len()
-    }
+/// Returns the indices of all members of the models for both questions; the base's for rates.
+pub(super) fn every_member(now: &LearnedQuestion, later: &LearnedQuestion) -> Vec<usize> {
+    let count = now.names().len().max(later.names().len());
+    (0..count.max(1)).collect()
 }
 
 impl MemberOdds {

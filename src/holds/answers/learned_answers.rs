@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
-use super::answer_model::{AnswerModel, LearnedQuestion};
+use super::answer_model::{AnswerModel, LearnedQuestion, every_member};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
 use super::prior_model::PriorModel;
@@ -145,7 +145,7 @@ impl LearnedAnswers {
         let now = open_question(&summary.now, &dir.join("now"))?;
         let later = open_question(&summary.later, &dir.join("later"))?;
         let model = AnswerModel {
-            answering: (0..now.member_count().max(later.member_count())).collect(),
+            answering: every_member(&now, &later),
             now,
             later,
             max_age: summary.max_age,

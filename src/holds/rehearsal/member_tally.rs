@@ -61,12 +61,12 @@ impl MemberTally {
         settled: &SettledAnswers<'_>,
         settings: &RehearsalSettings<'_>,
     ) -> Vec<MemberTally> {
-        let cases = MemberCases::new(settled.answers.iter().copied());
         let names: Vec<String> = settings.advice.members.iter().map(|m| m.name()).collect();
         if names.len() < 2 {
             return Vec::new();
         }
-        let answering = cases.answering(names.len(), settings.seed);
+        let cases = MemberCases::new(names.len(), settled.answers.iter().copied());
+        let answering = cases.answering(settings.seed);
         let alone = names.iter().enumerate().map(|(index, name)| {
             let [now, later] = cases.scores(&[index]);
             MemberTally {
@@ -93,26 +93,31 @@ impl MemberTally {
 
 /// Answers with the odds of every member, and what is known about them.
 pub(super) struct MemberCases<'a> {
+    /// Number of members.
+    count: usize,
     cases: Vec<(&'a RehearsedAnswer, KnownOutcome)>,
 }
 
 impl<'a> MemberCases<'a> {
+    /// Collects the `settled` answers for which all `count` members have odds.
     pub(super) fn new(
+        count: usize,
         settled: impl Iterator<Item = (&'a RehearsedAnswer, KnownOutcome)>,
     ) -> MemberCases<'a> {
-        let cases = settled.filter(|(answer, _)| !answer.members.is_empty());
+        let cases = settled.filter(|(answer, _)| answer.members.len() == count);
         MemberCases {
+            count,
             cases: cases.collect(),
         }
     }
 
-    /// Returns the indices of the members that answer, of `count`: the base, and each one that lowers its loss.
-    pub(super) fn answering(&self, count: usize, seed: u64) -> Vec<usize> {
+    /// Returns the indices of the members that answer: the base, and each one that lowers its loss.
+    pub(super) fn answering(&self, seed: u64) -> Vec<usize> {
         let helps = |&index: &usize| {
             let change = self.change(index, seed);
             change.is_some_and(|change| change.upper < 0.0)
         };
-        let added = (1..count).filter(helps);
+        let added = (1..self.count).filter(helps);
         std::iter::once(0).chain(added).collect()
     }
 
@@ -207,9 +212,9 @@ fn sum_of(changes: &[[LossSum; 2]], scored: [bool; 2], drawn: &[usize]) -> Optio
         .map(|means| means.iter().sum())
 }
 
-/// Returns the odds of `members` together, now and later. A member that a damaged file lacks counts for nothing.
+/// Returns the odds of `members` together, now and later.
 fn odds_for(all: &[MemberOdds], members: &[usize]) -> [f64; 2] {
-    let MemberOdds { now, later } = MemberOdds::mean(members.iter().filter_map(|&m| all.get(m)));
+    let MemberOdds { now, later } = MemberOdds::mean(members.iter().map(|&member| &all[member]));
     [now, later]
 }
 
@@ -248,14 +253,14 @@ mod tests {
     }
 
     fn cases(answers: &[(RehearsedAnswer, KnownOutcome)]) -> MemberCases<'_> {
-        MemberCases::new(answers.iter().map(|(answer, truth)| (answer, *truth)))
+        MemberCases::new(3, answers.iter().map(|(answer, truth)| (answer, *truth)))
     }
 
     #[test]
     fn member_is_added_if_it_lowers_the_loss() {
         let answers = answers(8);
         let cases = cases(&answers);
-        assert_eq!(cases.answering(3, 1), [0, 1]);
+        assert_eq!(cases.answering(1), [0, 1]);
         let change = cases.change(1, 1).expect("known");
         assert!(change.lower <= change.change && change.change <= change.upper);
         assert!(cases.change(2, 1).expect("known").lower > 0.0);
@@ -268,13 +273,13 @@ mod tests {
         let mut answers = answers(8);
         answers.retain(|(_, truth)| truth.succeeds_now == Some(true));
         let cases = cases(&answers);
-        assert_eq!((cases.change(1, 1), cases.answering(3, 1)), (None, vec![0]));
+        assert_eq!((cases.change(1, 1), cases.answering(1)), (None, vec![0]));
     }
 
     #[test]
     fn base_answers_alone_after_few_moments() {
-        assert_eq!(cases(&answers(5)).answering(3, 1), [0]);
-        assert_eq!(cases(&[]).answering(3, 1), [0]);
+        assert_eq!(cases(&answers(5)).answering(1), [0]);
+        assert_eq!(cases(&[]).answering(1), [0]);
         assert_eq!(cases(&[]).scores(&[0, 1]), [QuestionScores::default(); 2]);
     }
 }

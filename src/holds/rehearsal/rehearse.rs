@@ -141,13 +141,17 @@ impl Rehearsal {
         settings: &RehearsalSettings<'_>,
         known_ms: i64,
     ) -> Vec<usize> {
-        let settled = self.answers.iter().map(|answer| {
+        let count = settings.advice.members.len();
+        let with_members = self
+            .answers
+            .iter()
+            .filter(|answer| !answer.members.is_empty());
+        let settled = with_members.map(|answer| {
             let hold = &history.holds[answer.hold];
             let truth = KnownOutcome::known_at(history, hold, answer.asked_ms, known_ms);
             (answer, truth)
         });
-        let count = settings.advice.members.len();
-        MemberCases::new(settled).answering(count, settings.seed)
+        MemberCases::new(count, settled).answering(settings.seed)
     }
 
     /// Adds the `answers` that the model in `scheduled` gave in an earlier call, and learns from them
@@ -503,7 +507,7 @@ mod tests {
         let kept = RehearsalDir::open(place.path(), &store, &settings, false).expect("new");
         let rehearsed = || rehearse(&history, &settings, Some(&kept), &|| false, |_| {});
         let answers = rehearsed().expect("rehearsed").answers;
-        let mut beyond = answers[0];
+        let mut beyond = answers[0].clone();
         beyond.hold = history.holds.len();
         kept.keep(0, &[beyond]).expect("kept");
         assert!(rehearsed().is_err());
