@@ -270,6 +270,52 @@ mod tests {
     }
 
     #[test]
+    fn members_that_answer_are_read_back_without_the_others() {
+        let members = serde_json::json!([{"et": {"n_estimators": 5}}, {"ridge": {}}]);
+        let changes = [("advice.members", members), ("advice.prior", false.into())];
+        let advice = TestConfig::load(&changes).advice;
+        let store = log_with_outages(8).store();
+        let history = HoldHistory::new(&store);
+        let known_ms = store.summary.end_ms;
+        let model = AnswerModel::learn(&history, known_ms, &advice, 1, &|| false);
+        let mut answers = LearnedAnswers {
+            model: model.expect("learned").expect("outcomes are known"),
+            limits: AnswerLimits::default(),
+            known_ms,
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let read_back = |answers: &LearnedAnswers| {
+            let place = dir.path().join("answers");
+            answers.write(&place, "key").expect("written");
+            let opened = LearnedAnswers::open(&place).expect("opened");
+            opened.expect("there")
+        };
+        let odds = |answers: &LearnedAnswers| {
+            let odds = answers.model.odds(&history, &[0], known_ms);
+            odds.expect("asked")[0].uncalibrated
+        };
+        let of_base = odds(&answers);
+        let base = read_back(&answers);
+        assert_eq!(
+            (base.model.members(), odds(&base)),
+            (vec!["et".to_owned()], of_base)
+        );
+
+        answers.model.set_answering(vec![0, 1]);
+        assert_eq!(read_back(&answers), answers);
+        assert_eq!(answers.model.members(), ["et", "ridge"]);
+        let alone = answers.model.odds_of_members(&history, &[0], known_ms);
+        let alone = &alone.expect("asked")[0];
+        assert_eq!((alone.len(), alone[0].now), (2, of_base));
+        let together = odds(&answers);
+        let [low, high] = [
+            alone[0].now.min(alone[1].now),
+            alone[0].now.max(alone[1].now),
+        ];
+        assert!(low < together && together < high, "{alone:?}: {together}");
+    }
+
+    #[test]
     fn model_learns_that_the_server_is_up_again() {
         // File 7 is up in the last stretch, and file 9 never was.
         let mut log = log_with_outages(8);

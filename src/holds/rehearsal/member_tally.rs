@@ -234,7 +234,7 @@ mod tests {
     /// member is right with a probability of 0.8, and the second is wrong with it.
     fn answers(moments: u32) -> Vec<(RehearsedAnswer, KnownOutcome)> {
         let answer = |at: u32| {
-            let is_success = at % 2 == 0;
+            let is_success = at.is_multiple_of(2);
             let right = if is_success { 0.8 } else { 0.2 };
             let odds = [0.5, right, 1.0 - right].map(|p| MemberOdds { now: p, later: p });
             let answer = RehearsedAnswer {

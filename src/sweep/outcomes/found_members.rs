@@ -43,8 +43,7 @@ fn best_pipeline(dir: &Path) -> Result<AnswerMember> {
         );
         Some(dir.to_owned())
     };
-    let task = trial.map(|trial| PipelineTask::from_config(&Config::read(&trial)?));
-    let task = task.transpose()?.flatten().with_context(|| {
+    let no_pipeline = || {
         hinted(
             format!(
                 "`{}` has no pipeline; networks cannot answer yet",
@@ -52,7 +51,10 @@ fn best_pipeline(dir: &Path) -> Result<AnswerMember> {
             ),
             "name a sweep with `pipelines`, or the directory of one of its trials",
         )
-    })?;
+    };
+    let trial = trial.with_context(no_pipeline)?;
+    let config = Config::read(&trial).with_context(no_pipeline)?;
+    let task = PipelineTask::from_config(&config)?.with_context(no_pipeline)?;
     Ok(AnswerMember::Pipeline {
         name: task.pipeline,
         parameters: task.parameters,
@@ -101,7 +103,10 @@ mod tests {
     fn sweep_of_networks_and_other_directories_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let nothing = render(&found(dir.path()).expect_err("rejected"));
-        assert!(nothing.contains("config.yaml"), "{nothing}");
+        assert!(
+            nothing.contains("config.yaml") && nothing.contains("has no pipeline"),
+            "{nothing}"
+        );
 
         let metric: Metric = serde_json::from_value(
             serde_json::json!({"name": "validation_loss", "goal": "minimize"}),
