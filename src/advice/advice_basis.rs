@@ -141,6 +141,8 @@ pub struct AdviceBasis {
     pub unused_model: Option<PublishedOrigin>,
     /// Time until which has learned what answers, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
+    /// The pipelines that answer, the base first; empty if nothing was learned.
+    pub members: Vec<String>,
     /// True if outcomes at other access points add to the outcomes of the log.
     #[serde(skip)]
     pub uses_prior: bool,
@@ -175,6 +177,7 @@ impl AdviceBasis {
             published_model: None,
             unused_model: None,
             trained_until_ms,
+            members: model.map_or_else(Vec::new, |model| model.answers.model.members()),
             uses_prior: model.is_some_and(|model| model.answers.model.uses_prior()),
             holds_since,
             rehearsed: model.and_then(|model| model.origin.rehearsed),
@@ -195,6 +198,7 @@ impl AdviceBasis {
             published_model: None,
             unused_model: None,
             trained_until_ms: None,
+            members: Vec::new(),
             uses_prior: false,
             holds_since: 0,
             rehearsed: None,

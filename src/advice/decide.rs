@@ -392,6 +392,7 @@ mod tests {
         cost: None,
         remove_from_holds: 5,
         rehearsed_models: 20,
+        members: Vec::new(),
         prior: true,
         site_model: None,
     };

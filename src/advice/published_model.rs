@@ -184,7 +184,11 @@ mod tests {
     fn learned_answers() -> LearnedAnswers {
         let store = log_with_outages(8).store();
         let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false);
+        let advice = AdviceConfig {
+            prior: false,
+            ..default_settings()
+        };
+        let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
         LearnedAnswers {
             model: model.expect("learned").expect("outcomes are known"),
             limits: AnswerLimits::default(),
@@ -233,7 +237,7 @@ mod tests {
         for path in [
             "manifest.json",
             "answers/manifest.json",
-            "answers/now/pipeline.json",
+            "answers/now/1/pipeline.json",
         ] {
             let mode = fs_err::metadata(place.join(path))
                 .expect("there")
@@ -281,7 +285,7 @@ mod tests {
         ] {
             assert!(changed(manifest::FILE, from, to).is_err(), "{to}");
         }
-        let forest = "answers/now/pipeline.json";
+        let forest = "answers/now/1/pipeline.json";
         assert!(
             changed(forest, "0.", "1.").is_err(),
             "not the forest of the manifest"

@@ -21,6 +21,7 @@ use poolcast_events::EventStore;
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
 use poolcast_sweep::config::Config;
+use poolcast_sweep::find_members;
 
 /// A query to `advise`.
 #[derive(Debug, Default)]
@@ -279,6 +280,7 @@ fn learned_from_log(
     question: &AdviceQuery<'_>,
 ) -> Result<Option<LearnedAnswers>> {
     let Config { advice, seed, .. } = &sources.config;
+    let advice = &find_members(advice)?;
     let asked_ms = store.summary.end_ms;
     let dir = learned.and_then(LearnedRun::ledger_dir);
     match (dir, sources.kept_logs()) {

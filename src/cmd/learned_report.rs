@@ -96,6 +96,9 @@ pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) ->
             "\nThe answers about held jobs, rehearsed on this log\n{}",
             text::rehearsal::strategies_table(tally)
         ))?;
+        if let Some(table) = text::rehearsal::members_table(tally) {
+            output::print(&format!("\n{table}"))?;
+        }
     }
     if let Some(changes) = changes {
         output::print(&format!("\n{}", changes.text()))?;

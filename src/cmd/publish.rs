@@ -14,7 +14,7 @@ use poolcast_base::files::StagedDirectory;
 use poolcast_base::{archive, escape, manifest, output};
 use poolcast_cli::PublishArgs;
 use poolcast_holds::answers::ANSWERS_FORMAT;
-use poolcast_holds::config::AdviceConfig;
+use poolcast_holds::config::{AdviceConfig, default_members};
 use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, condor};
@@ -105,6 +105,8 @@ fn published_model(results: &Path) -> Result<PublishedModel> {
         origin,
         settings: AdviceConfig {
             site_model: None,
+            // Directories of this site mean nothing elsewhere.
+            members: default_members()?,
             ..Config::read(&sweep::resolve_run(results)?)?.advice
         },
     })

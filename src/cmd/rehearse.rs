@@ -16,11 +16,12 @@ use poolcast_base::output;
 use poolcast_cli::RehearseArgs;
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    KnownOutcome, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,
-    RehearsalTimes, RehearsedHold, SettledAnswers,
+    KnownOutcome, MemberTally, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings,
+    RehearsalTally, RehearsalTimes, RehearsedHold, SettledAnswers,
 };
 use poolcast_simulate::{HoldTruth, find_hold, read_truth};
 use poolcast_sweep::config::Config;
+use poolcast_sweep::find_members;
 
 /// Rehearses the log and prints the counts.
 pub fn run(args: &RehearseArgs) -> Result<u8> {
@@ -28,9 +29,10 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let truth = args.truth.as_deref().map(read_settling_truth).transpose()?;
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
+    let advice = find_members(&config.advice)?;
     let settings = RehearsalSettings {
         times: times(args),
-        advice: &config.advice,
+        advice: &advice,
         seed: config.seed,
     };
     let open = |dir: &Path| RehearsalDir::open(dir, &store, &settings, args.overwrite);
@@ -51,7 +53,10 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
             true_outcome(truth, asked)
         }),
     };
-    let tally = RehearsalTally::new(&settled);
+    let tally = RehearsalTally {
+        members: MemberTally::of_rehearsal(&settled, &settings),
+        ..RehearsalTally::new(&settled)
+    };
     if let Some(kept) = &kept {
         kept.write_results(&settled.rows(&history), &tally)?;
     }

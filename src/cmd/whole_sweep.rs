@@ -18,13 +18,14 @@ use poolcast_base::error::{EXIT_RETRY, too_early};
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
+use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::rehearsal::{
-    REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
-    SettledAnswers, rehearse, time_first_model,
+    MemberTally, REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally,
+    RehearsalTimes, SettledAnswers, rehearse, time_first_model,
 };
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
-use poolcast_sweep::config::{Config, TrialSource};
+use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
@@ -94,18 +95,23 @@ pub(super) fn run_to_end(
 pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let Some(key) = key_of_missing_answers(sweep, out)? else {
+    let advice = sweep::find_members(&sweep.config.advice)?;
+    let Some(key) = key_of_missing_answers(sweep, &advice, out)? else {
         return Ok(true);
     };
     let store = EventStore::open(&events_dir(&sweep.dir))?;
     let history = HoldHistory::new(&store);
-    let settings = rehearsal_settings(&sweep.config);
+    let settings = rehearsal_settings(&advice, sweep.config.seed);
     let progress = LearningProgress::new(settings.times.models(&history)?);
     let learned = progress.show(|| -> Result<_> {
         let made = rehearse(&history, &settings, None, &is_stopped, |models| {
             progress.asked(models);
         })?;
-        let tally = RehearsalTally::new(&SettledAnswers::by_evidence(&made.answers, &history));
+        let settled = SettledAnswers::by_evidence(&made.answers, &history);
+        let tally = RehearsalTally {
+            members: MemberTally::of_rehearsal(&settled, &settings),
+            ..RehearsalTally::new(&settled)
+        };
         let answers = made.learn_answers(&history, &settings, &is_stopped)?;
         Ok((tally, answers))
     });
@@ -125,25 +131,28 @@ pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     }
 }
 
-/// Returns the digest of what the answers of `sweep` are learned from; `None` if they are in `out`, with
+/// Returns the digest of what the answers of `sweep` are learned from, with the settings `advice`; `None` if they are in `out`, with
 /// the counts of their rehearsal, or if the sweep has no events of a log.
-fn key_of_missing_answers(sweep: &SweepFolder, out: &Path) -> Result<Option<String>> {
+fn key_of_missing_answers(
+    sweep: &SweepFolder,
+    advice: &AdviceConfig,
+    out: &Path,
+) -> Result<Option<String>> {
     let events_key = manifest::finished_key(&events_dir(&sweep.dir), EVENTS_FORMAT);
     let Some(events_key) = events_key else {
         return Ok(None);
     };
-    let Config { advice, seed, .. } = &sweep.config;
-    let key = manifest::key(&(events_key, advice, seed))?;
+    let key = manifest::key(&(events_key, advice, sweep.config.seed))?;
     let found = manifest::finished_key(&sweep::answers_dir(out), ANSWERS_FORMAT);
     let is_there = out.join(REHEARSAL_FILE).is_file() && found.as_ref() == Some(&key);
     Ok((!is_there).then_some(key))
 }
 
-fn rehearsal_settings(config: &Config) -> RehearsalSettings<'_> {
+fn rehearsal_settings(advice: &AdviceConfig, seed: u64) -> RehearsalSettings<'_> {
     RehearsalSettings {
-        times: RehearsalTimes::Models(config.advice.rehearsed_models),
-        advice: &config.advice,
-        seed: config.seed,
+        times: RehearsalTimes::Models(advice.rehearsed_models),
+        advice,
+        seed,
     }
 }
 
@@ -356,7 +365,8 @@ fn forecast_answers(
     sweep: &SweepFolder,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Duration> {
-    if key_of_missing_answers(sweep, &sweep.dir)?.is_none() {
+    let advice = sweep::find_members(&sweep.config.advice)?;
+    if key_of_missing_answers(sweep, &advice, &sweep.dir)?.is_none() {
         return Ok(Duration::ZERO);
     }
     let store = EventStore::open(&events_dir(&sweep.dir))?;
@@ -364,9 +374,9 @@ fn forecast_answers(
     if holds.is_none_or(|holds| *holds < MIN_FORECAST_HOLDS) {
         return Ok(Duration::ZERO);
     }
-    let settings = rehearsal_settings(&sweep.config);
+    let settings = rehearsal_settings(&advice, sweep.config.seed);
     let first = time_first_model(&HoldHistory::new(&store), &settings, is_stopped)?;
-    let models = sweep.config.advice.rehearsed_models as usize;
+    let models = advice.rehearsed_models as usize;
     let work = work_of(models + 1, models) as f64 / work_of(1, models) as f64;
     Ok(first.mul_f64(work))
 }

@@ -26,6 +26,14 @@ impl TestConfig {
         layers::merge(&[], "the configuration", &flags).expect("a configuration")
     }
 
+    /// Returns the settings of answers that follow from a log alone.
+    pub(crate) fn without_prior() -> AdviceConfig {
+        AdviceConfig {
+            prior: false,
+            ..TestConfig::load(&[]).advice
+        }
+    }
+
     /// Returns the settings of its samples.
     pub(crate) fn tensor_settings(&self) -> TensorSettings {
         TensorSettings::new(&self.preprocessing, self.keys.seed).expect("settings")

@@ -15,6 +15,9 @@ pub(super) fn rehearsal_part(tally: &RehearsalTally) -> ReportPart {
     blocks.extend(released_sentence(tally).map(ReportBlock::paragraph));
     blocks.push(ReportBlock::Table(kind_table(tally)));
     blocks.push(ReportBlock::Table(strategy_table(tally)));
+    if !tally.members.is_empty() {
+        blocks.push(ReportBlock::Table(member_table(tally)));
+    }
     ReportPart {
         id: "rehearsal",
         title: "Rehearsal: how right the answers were",
@@ -90,6 +93,35 @@ fn strategy_table(tally: &RehearsalTally) -> ReportTable {
             percent(strategy.wasted.share()).into(),
             strategy.kind_right.of.into(),
             percent(strategy.kind_right.share()).into(),
+        ]);
+    }
+    table
+}
+
+fn member_table(tally: &RehearsalTally) -> ReportTable {
+    let columns = [
+        ("members", 0),
+        ("log loss, released now", 3),
+        ("ROC-AUC, released now", 3),
+        ("log loss, released later", 3),
+        ("ROC-AUC, released later", 3),
+        ("change of the base's log loss", 3),
+        ("at least", 3),
+        ("at most", 3),
+        ("answers", 0),
+    ];
+    let mut table = ReportTable::new("Which models answer", &columns);
+    for member in &tally.members {
+        table.push([
+            member.members.join(", ").into(),
+            member.now.log_loss.into(),
+            member.now.roc_auc.into(),
+            member.later.log_loss.into(),
+            member.later.roc_auc.into(),
+            member.change.map(|loss| loss.change).into(),
+            member.change.map(|loss| loss.lower).into(),
+            member.change.map(|loss| loss.upper).into(),
+            if member.answers { "yes" } else { "no" }.into(),
         ]);
     }
     table

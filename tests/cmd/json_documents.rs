@@ -465,12 +465,13 @@ fn policy_documents() -> PrintedKeys {
         "cost.yaml",
         "advice: {cost: {wasted_run: 1, lost_success: 9}}",
     );
+    place.write("members.yaml", "advice: {members: [et: {}, ridge: ]}");
     print_all(
         &place,
         &[
             "policy --log planted --json",
             "policy --log EventLog.xz --config cost.yaml --json",
-            "rehearse --log EventLog.xz --models 2 --json",
+            "rehearse --log EventLog.xz --models 3 --config members.yaml --json",
             "share shared-events -o shared-rows --json",
             "simulate -o EventLog --truth truth --jobs 400 --days 7 --json",
         ],

@@ -121,9 +121,9 @@ fn published_files_name_nobody_and_are_for_everyone() {
     assert_eq!(
         names,
         [
-            "answers/later/pipeline.json",
+            "answers/later/1/pipeline.json",
             "answers/manifest.json",
-            "answers/now/pipeline.json",
+            "answers/now/1/pipeline.json",
             "manifest.json"
         ]
     );
@@ -160,7 +160,7 @@ fn published_files_name_nobody_and_are_for_everyone() {
 #[test]
 fn model_that_cannot_be_used_is_noted_and_rules_answer() {
     let place = place_with_model();
-    place.write("model/answers/now/pipeline.json", "{}");
+    place.write("model/answers/now/1/pipeline.json", "{}");
     let user = Place::with_log();
     let page = run_at_site(&user, &place.path("model"), "advise --log EventLog.xz");
     assert_eq!(page.code, Some(0), "{page}");

@@ -168,7 +168,60 @@ fn run_learns_answers_and_advise_asks_them() {
         "nothing is learned again"
     );
 
-    place.write("out/answers/now/pipeline.json", "{");
+    place.write("out/answers/now/1/pipeline.json", "{");
     let refused = place.run("advise out --log EventLog.xz");
     assert_eq!(refused.code, Some(2), "{refused}");
+}
+
+#[test]
+fn best_pipeline_of_a_sweep_answers() {
+    let place = Place::with_log();
+    let config = "logs: [EventLog.xz]\nout: out\nruns: 0\npreprocessing: {parameters: {j: 2, m: 4, timeframe_len: 20}}\n\
+                  pipelines: {xgb: {parameters: {n_estimators: 20, max_depth: 3}}}\n\
+                  advice: {rehearsed_models: 4, members: [best_of: out, ridge: {C: 0.01}]}\n";
+    place.write("run.yaml", config);
+    let early = place.run("learn run.yaml");
+    assert_eq!(early.code, Some(2), "{early}");
+    assert!(early.stderr.contains("has no best trial yet"), "{early}");
+
+    let printed = place.stdout("run run.yaml");
+    let table = "which models answer";
+    assert!(printed.contains(table), "{printed}");
+    let advice = place.json("advise out --log EventLog.xz --json");
+    assert_eq!(advice["members"][0], "xgb", "{advice}");
+    let page = place.stdout("advise out --log EventLog.xz");
+    assert!(page.contains(", answered by xgb"), "{page}");
+    let tally: Value = serde_json::from_slice(&place.files("out")["rehearsal.json"]).expect("JSON");
+    let members = tally["members"].as_array().expect("members");
+    assert_eq!(members.len(), 3, "{tally}");
+    assert_eq!(members[2]["members"], serde_json::json!(["xgb", "ridge"]));
+    assert_eq!(members[0]["answers"], true);
+
+    // The order of the added members does not change what each one adds.
+    place.write(
+        "members.yaml",
+        "advice: {members: [et: {}, xgb: {n_estimators: 5}, ridge: ]}",
+    );
+    place.write(
+        "turned.yaml",
+        "advice: {members: [et: {}, ridge: , xgb: {n_estimators: 5}]}",
+    );
+    let of_member = |file: &str, name: &str| {
+        let tally = place.json(&format!(
+            "rehearse --log EventLog.xz --models 3 -c {file} --json"
+        ));
+        let members = tally["members"].as_array().expect("members").clone();
+        let is_named = |member: &&Value| member["members"] == serde_json::json!([name]);
+        members.iter().find(is_named).expect("a member").clone()
+    };
+    let turned = of_member("turned.yaml", "ridge");
+    assert_eq!(of_member("members.yaml", "ridge"), turned);
+
+    place.write("wrong.yaml", "advice: {members: [et: {trees: 5}]}");
+    let refused = place.run("rehearse --log EventLog.xz -c wrong.yaml");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("no hyper-parameter `trees`"),
+        "{refused}"
+    );
 }

@@ -17,6 +17,9 @@ use poolcast_holds::rehearsal::Proportion;
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
+/// The pipeline that answers alone by default; the page names others.
+const USUAL_MEMBER: &str = "et";
+
 /// Advice as one JSON document, described in docs/json.md.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AdviceDocument<'a> {
@@ -321,6 +324,7 @@ impl<'a> AdviceView<'a> {
     fn model_line(&self) -> String {
         let AdviceBasis {
             trained_until_ms,
+            members,
             uses_prior,
             holds_since,
             ..
@@ -336,6 +340,11 @@ impl<'a> AdviceView<'a> {
         };
         let since = output::counted(*holds_since, "hold");
         let learned = format!("learned until {} UTC ({since} since)", minute(until_ms));
+        let by = if *members == [USUAL_MEMBER] {
+            String::new()
+        } else {
+            format!(", answered by {}", members.join(" and "))
+        };
         let origin = match &self.basis.published_model {
             Some(published) => published_words(published),
             None => {
@@ -347,7 +356,7 @@ impl<'a> AdviceView<'a> {
                 format!("rules answer, and the outcomes of earlier holds{elsewhere}: {learned}")
             }
         };
-        format!("{origin}, {}", self.skill_words())
+        format!("{origin}{by}, {}", self.skill_words())
     }
 
     /// States the skill of what answers.

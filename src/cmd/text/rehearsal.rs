@@ -1,7 +1,9 @@
 //! The text of a rehearsal: its counts as a table.
 
 use poolcast_base::output;
-use poolcast_holds::rehearsal::{KindTally, Proportion, RehearsalTally, StrategyTally};
+use poolcast_holds::rehearsal::{
+    KindTally, LossChange, MemberTally, Proportion, RehearsalTally, StrategyTally,
+};
 
 /// Returns the counts for people.
 pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
@@ -43,6 +45,7 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
     ));
     lines.push(String::new());
     lines.push(strategies_table(tally));
+    lines.extend(members_table(tally));
     lines.join("\n")
 }
 
@@ -78,8 +81,71 @@ pub(in crate::cmd) fn strategies_table(tally: &RehearsalTally) -> String {
     lines.join("\n")
 }
 
+/// Returns the table of the members of the answers; `None` if the base is the only one.
+pub(in crate::cmd) fn members_table(tally: &RehearsalTally) -> Option<String> {
+    let all = tally.members.last()?;
+    let mut lines = vec![
+        format!(
+            "{:<22} {:>16} {:>16}   {}",
+            "which models answer", "if released now", "released later", "log loss beside the base"
+        ),
+        format!(
+            "{:<22} {:>16} {:>16}   {}",
+            "",
+            of_count(all.now.settled),
+            of_count(all.later.settled),
+            "now and later, 95 % interval"
+        ),
+        format!(
+            "{:<22} {:>8} {:>7} {:>8} {:>7}",
+            "", "log loss", "AUC", "log loss", "AUC"
+        ),
+    ];
+    lines.extend(tally.members.iter().map(member_line));
+    lines.push(String::new());
+    Some(lines.join("\n"))
+}
+
+fn member_line(member: &MemberTally) -> String {
+    let [name] = &member.members[..] else {
+        return score_columns("all together", member).trim_end().to_owned();
+    };
+    let verdict = match member.change {
+        None if member.answers => "answers".to_owned(),
+        None => "too few outcomes".to_owned(),
+        Some(LossChange {
+            change,
+            lower,
+            upper,
+        }) => {
+            let verdict = if member.answers {
+                "answers"
+            } else {
+                "does not help"
+            };
+            format!("{change:+.3} [{lower:+.3}, {upper:+.3}]: {verdict}")
+        }
+    };
+    format!("{}   {verdict}", score_columns(name, member))
+}
+
+fn score_columns(name: &str, member: &MemberTally) -> String {
+    let number = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
+    format!(
+        "{name:<22} {:>8} {:>7} {:>8} {:>7}",
+        number(member.now.log_loss),
+        number(member.now.roc_auc),
+        number(member.later.log_loss),
+        number(member.later.roc_auc)
+    )
+}
+
 fn of_words(share: Proportion) -> String {
-    format!("of {}", output::with_commas(share.of as u64))
+    of_count(share.of)
+}
+
+fn of_count(count: usize) -> String {
+    format!("of {}", output::with_commas(count as u64))
 }
 
 fn kind_line(kind: &KindTally) -> String {

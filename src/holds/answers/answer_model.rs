@@ -1,8 +1,8 @@
-//! The model that answers: extremely randomised trees for each of the two questions about a hold.
+//! The model that answers: the members, pipelines fitted to the same rows, for each of the two questions about a hold.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +11,20 @@ use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
+use super::member_mean::mean_in_logit;
 use super::named_fault::common_fault;
 use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
 use super::reason_record::MIN_TAUGHT_OUTCOMES;
 use super::shared_row::{SharedRow, digest, halved};
 use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows, max_age};
+use crate::config::{AdviceConfig, AnswerMember};
 use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
-use poolcast_pipelines::{
-    FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, fit_pipeline,
-};
+use poolcast_pipelines::{FittedPipeline, LearnedRows, ValuesBeyond, fit_pipeline};
 use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
-/// Maximum number of rows that a forest learns from. More are drawn.
+/// Maximum number of rows that a member learns from. More are drawn.
 const MAX_ROWS: usize = 4_000;
 /// Total weight of the prior beside an empty log, in local rows.
 const PRIOR_WEIGHT: f64 = 400.0;
@@ -33,7 +33,7 @@ const PRIOR_WEIGHT: f64 = 400.0;
 const ROWS_THAT_HALVE_PRIOR: f64 = 20.0;
 /// Number of local rows below which ages that other access points have seen count as learned, too.
 const FEW_ROWS: usize = 100;
-/// Minimum number of rows of each outcome without which there is no forest.
+/// Minimum number of rows of each outcome without which nothing is fitted.
 const MIN_ROWS_OF_OUTCOME: usize = 5;
 
 /// The probabilities of success of a held job if it is released unrepaired.
@@ -80,9 +80,20 @@ impl HeldOdds {
     }
 }
 
+/// The uncalibrated probabilities of one member.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MemberOdds {
+    /// If the job is released now.
+    pub now: f64,
+    /// If it is released later.
+    pub later: f64,
+}
+
 /// A model for both questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerModel {
+    /// Indices of the members that answer, ascending.
+    pub(super) answering: Vec<usize>,
     pub(super) now: LearnedQuestion,
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
@@ -98,24 +109,24 @@ pub struct AnswerModel {
 /// A model for one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum LearnedQuestion {
-    /// A forest, whose second class is success.
-    Forest(Box<FittedPipeline>),
-    /// The success rate, where too few outcomes of one kind are known for a forest.
+    /// The members, whose second class is success; the base is the first.
+    Members(Vec<FittedPipeline>),
+    /// The success rate, where too few outcomes of one kind are known to fit anything.
     Rate(f64),
 }
 
 impl AnswerModel {
-    /// Learns from everything that was known at `known_ms`, and from the `prior`, which stands beside
-    /// it. The same seed gives the same model for any number of threads. Returns `None` if there is
-    /// nothing to learn from.
+    /// Learns from everything that was known at `known_ms`, and from the prior beside it, if `advice`
+    /// asks for one. The base alone answers, until [`AnswerModel::set_answering`]. The same seed gives
+    /// the same model for any number of threads. Returns `None` if there is nothing to learn from.
     ///
     /// # Errors
-    /// Fails once `stop` returns true.
+    /// Fails once `stop` returns true, and if a member cannot be fitted.
     pub fn learn(
         history: &HoldHistory<'_>,
         known_ms: i64,
+        advice: &AdviceConfig,
         seed: u64,
-        prior: Option<&Prior>,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<AnswerModel>> {
         let rows = TaughtRows::until(history, known_ms);
@@ -126,11 +137,16 @@ impl AnswerModel {
         };
         let now = local.teach(&rows.now, "answer now");
         let later = local.teach(&rows.later, "answer later");
-        let others = prior.map_or_else(OtherRows::default, |prior| {
+        let others = Prior::wanted(advice)?.map_or_else(OtherRows::default, |prior| {
             let digests = now.digests().chain(later.digests()).collect();
             prior.of_others(&digests, &origin_of(history.store))
         });
-        let model = AnswerModel::fit(now, later, &others, seed, stop)?;
+        let fit = MemberFit {
+            members: &advice.members,
+            seed,
+            stop,
+        };
+        let model = AnswerModel::fit(now, later, &others, &fit)?;
         Ok(model.map(|model| AnswerModel {
             max_age: if rows.now.len() < FEW_ROWS {
                 local.max_age.max(model.max_age)
@@ -142,20 +158,28 @@ impl AnswerModel {
         }))
     }
 
-    /// Learns from the `prior` alone, like [`AnswerModel::learn`].
-    pub(super) fn learn_prior(prior: &Prior, seed: u64) -> Result<Option<AnswerModel>> {
+    /// Fits `members` to the `prior` alone, like [`AnswerModel::learn`].
+    pub(super) fn learn_prior(
+        prior: &Prior,
+        members: &[AnswerMember],
+        seed: u64,
+    ) -> Result<Option<AnswerModel>> {
         let others = prior.of_others(&HashSet::new(), "");
         let [now, later] = [TeachingRows::default(), TeachingRows::default()];
-        AnswerModel::fit(now, later, &others, seed, &|| false)
+        let fit = MemberFit {
+            members,
+            seed,
+            stop: &|| false,
+        };
+        AnswerModel::fit(now, later, &others, &fit)
     }
 
-    /// Fits a forest for each question to the local rows and to those of `others`.
+    /// Fits the members for each question to the local rows and to those of `others`.
     fn fit(
         mut now: TeachingRows,
         mut later: TeachingRows,
         others: &OtherRows<'_>,
-        seed: u64,
-        stop: &(dyn Fn() -> bool + Sync),
+        fit: &MemberFit<'_>,
     ) -> Result<Option<AnswerModel>> {
         now.add_prior(&others.now());
         later.add_prior(&others.later());
@@ -163,8 +187,9 @@ impl AnswerModel {
             return Ok(None);
         }
         Ok(Some(AnswerModel {
-            now: now.fit(seed, stop)?,
-            later: later.fit(seed, stop)?,
+            answering: vec![0],
+            now: fit.question(&now)?,
+            later: fit.question(&later)?,
             max_age: max_age(others.ages()),
             faults_here: Vec::new(),
             faults_elsewhere: others.known_faults(),
@@ -172,7 +197,8 @@ impl AnswerModel {
         }))
     }
 
-    /// Returns the odds of each of `holds`, asked at `asked_ms`, `[n]`.
+    /// Returns the odds of each of `holds`, asked at `asked_ms`, `[n]`: the mean in logit of the members
+    /// that answer.
     ///
     /// # Errors
     /// Fails if the model has other columns than this program computes.
@@ -182,21 +208,71 @@ impl AnswerModel {
         holds: &[usize],
         asked_ms: i64,
     ) -> Result<Vec<HeldOdds>> {
+        let of_members = self.odds_of(&self.answering, history, holds, asked_ms)?;
+        let odds = of_members.iter().zip(holds).map(|(of_hold, &hold)| {
+            let mean = MemberOdds::mean(of_hold.iter());
+            HeldOdds {
+                now: self.calibration.probability(mean.now),
+                uncalibrated: mean.now,
+                later: mean.later,
+                learned_from: self.learned_from(history, hold, asked_ms),
+            }
+        });
+        Ok(odds.collect())
+    }
+
+    /// Returns the odds of every member for each of `holds`, asked at `asked_ms`, `[n, members]`; nothing
+    /// for each hold if the base is the only member.
+    ///
+    /// # Errors
+    /// Fails like [`AnswerModel::odds`].
+    pub(crate) fn odds_of_members(
+        &self,
+        history: &HoldHistory<'_>,
+        holds: &[usize],
+        asked_ms: i64,
+    ) -> Result<Vec<Vec<MemberOdds>>> {
+        let all = every_member(&self.now, &self.later);
+        if all.len() < 2 {
+            return Ok(vec![Vec::new(); holds.len()]);
+        }
+        self.odds_of(&all, history, holds, asked_ms)
+    }
+
+    /// Returns the odds of the members with these indices, `[n, members]`.
+    fn odds_of(
+        &self,
+        members: &[usize],
+        history: &HoldHistory<'_>,
+        holds: &[usize],
+        asked_ms: i64,
+    ) -> Result<Vec<Vec<MemberOdds>>> {
         let rows: Vec<Vec<f32>> = map_items(holds, |&hold| {
             columns(history, hold, asked_ms, ReleaseWay::ByItself, self.max_age)
         });
         let table = table_of(&rows, vec![0; rows.len()]);
-        let now = self.now.probabilities(&table)?;
-        let later = self.later.probabilities(&table)?;
-        let odds = now.into_iter().zip(later).zip(holds);
-        Ok(odds
-            .map(|((uncalibrated, later), &hold)| HeldOdds {
-                now: self.calibration.probability(uncalibrated),
-                uncalibrated,
-                later,
-                learned_from: self.learned_from(history, hold, asked_ms),
-            })
-            .collect())
+        let mut odds = vec![Vec::with_capacity(members.len()); holds.len()];
+        for &member in members {
+            let now = self.now.probabilities(member, &table)?;
+            let later = self.later.probabilities(member, &table)?;
+            for (of_hold, (now, later)) in odds.iter_mut().zip(now.into_iter().zip(later)) {
+                of_hold.push(MemberOdds { now, later });
+            }
+        }
+        Ok(odds)
+    }
+
+    /// Lets the members with the ascending indices `answering` answer.
+    pub(crate) fn set_answering(&mut self, answering: Vec<usize>) {
+        self.answering = answering;
+    }
+
+    /// Returns the names of the pipelines that answer, the base first.
+    pub fn members(&self) -> Vec<String> {
+        let names = [&self.now, &self.later].map(LearnedQuestion::names);
+        let names = names.into_iter().max_by_key(Vec::len).unwrap_or_default();
+        let answering = self.answering.iter().filter_map(|&index| names.get(index));
+        answering.map(|name| (*name).clone()).collect()
     }
 
     /// Returns where outcomes of such holds as `hold` are known at `asked_ms`.
@@ -224,21 +300,27 @@ impl AnswerModel {
         !self.faults_elsewhere.is_empty()
     }
 
-    /// Returns true if both questions have a forest. A rate alone is the same for every cause.
+    /// Returns true if the members answer both questions. A rate alone is the same for every cause.
     pub(super) fn tells_causes_apart(&self) -> bool {
         [&self.now, &self.later]
             .into_iter()
-            .all(|question| matches!(question, LearnedQuestion::Forest(_)))
+            .all(|question| matches!(question, LearnedQuestion::Members(_)))
     }
 
-    /// Returns true if the forests have learned from the columns that this program computes.
+    /// Returns true if the members that answer are there, and all have learned from the columns that this
+    /// program computes.
     pub(super) fn has_current_columns(&self) -> bool {
         let names = column_names();
         [&self.now, &self.later]
             .into_iter()
             .all(|question| match question {
-                LearnedQuestion::Forest(forest) => {
-                    forest.features == names && forest.classes().len() == 2
+                LearnedQuestion::Members(members) => {
+                    let is_current = |member: &FittedPipeline| {
+                        member.features == names && member.classes().len() == 2
+                    };
+                    let is_there = |&index: &usize| index < members.len();
+                    let are_there = !members.is_empty() && self.answering.iter().all(is_there);
+                    are_there && members.iter().all(is_current)
                 }
                 LearnedQuestion::Rate(_) => true,
             })
@@ -337,34 +419,41 @@ impl TeachingRows {
             self.weights.push(PRIOR_WEIGHT * fading * weight);
         }
     }
+}
 
-    fn fit(&self, seed: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<LearnedQuestion> {
-        let rows = self.is_success.len();
-        let successes = self.is_success.iter().filter(|&&success| success).count();
+/// The pipelines to fit, and how.
+struct MemberFit<'a> {
+    members: &'a [AnswerMember],
+    seed: u64,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl MemberFit<'_> {
+    /// Fits the members to the rows of one question.
+    fn question(&self, teaching: &TeachingRows) -> Result<LearnedQuestion> {
+        let rows = teaching.is_success.len();
+        let successes = teaching.is_success.iter().filter(|&&success| success);
+        let successes = successes.count();
         if successes.min(rows - successes) < MIN_ROWS_OF_OUTCOME {
             // Shrunk to one half by one case of each outcome.
             let rate = (successes + 1) as f64 / (rows + 2) as f64;
             return Ok(LearnedQuestion::Rate(rate));
         }
-        let classes = self.is_success.iter().map(|&success| u32::from(success));
-        let table = table_of(&self.values, classes.collect());
+        let classes = teaching.is_success.iter();
+        let classes = classes.map(|&success| u32::from(success));
+        let table = table_of(&teaching.values, classes.collect());
         let rows = LearnedRows {
             table: &table,
-            weights: Some(&self.weights),
+            weights: Some(&teaching.weights),
             beyond: ValuesBeyond::Kept,
         };
-        let forest = fit_pipeline("et", &forest_parameters(), rows, seed, stop)?;
-        Ok(LearnedQuestion::Forest(Box::new(forest)))
+        let fit = |member: &AnswerMember| {
+            let (name, parameters) = member.pipeline()?;
+            fit_pipeline(name, parameters, rows, self.seed, self.stop)
+        };
+        let members: Result<_> = self.members.iter().map(fit).collect();
+        Ok(LearnedQuestion::Members(members?))
     }
-}
-
-fn forest_parameters() -> HyperParameters {
-    let parameters = serde_json::json!({
-        "n_estimators": 60,
-        "min_samples_leaf": 4,
-        "max_features": 0.15,
-    });
-    serde_json::from_value(parameters).unwrap_or_default()
 }
 
 /// Transposes `rows` `[n, f]` into a table with these `classes`.
@@ -386,17 +475,42 @@ fn table_of(rows: &[Vec<f32>], classes: Vec<u32>) -> FeatureTable {
 }
 
 impl LearnedQuestion {
-    /// Returns the probability of success of each row, `[n]`.
-    fn probabilities(&self, table: &FeatureTable) -> Result<Vec<f64>> {
+    /// Returns the probability of success of each row, `[n]`, by the member with this index.
+    fn probabilities(&self, member: usize, table: &FeatureTable) -> Result<Vec<f64>> {
+        let fitted = match self {
+            LearnedQuestion::Rate(rate) => return Ok(vec![*rate; table.row_count()]),
+            LearnedQuestion::Members(_) if table.row_count() == 0 => return Ok(Vec::new()),
+            LearnedQuestion::Members(members) => members.get(member),
+        };
+        let both = fitted.context("a member is missing")?.predict(table)?;
+        // Rounding leaves some means of trees just outside of the range.
+        let success = both.chunks_exact(2).map(|pair| pair[1].clamp(0.0, 1.0));
+        Ok(success.map(|p| if p == 0.0 { 0.0 } else { p }).collect())
+    }
+
+    /// Returns the names of the members; nothing for a rate.
+    fn names(&self) -> Vec<&String> {
         match self {
-            LearnedQuestion::Rate(rate) => Ok(vec![*rate; table.row_count()]),
-            LearnedQuestion::Forest(_) if table.row_count() == 0 => Ok(Vec::new()),
-            LearnedQuestion::Forest(forest) => {
-                let both = forest.predict(table)?;
-                // Rounding leaves some means of trees just outside of the range.
-                let success = both.chunks_exact(2).map(|pair| pair[1].clamp(0.0, 1.0));
-                Ok(success.map(|p| if p == 0.0 { 0.0 } else { p }).collect())
+            LearnedQuestion::Rate(_) => Vec::new(),
+            LearnedQuestion::Members(members) => {
+                members.iter().map(|member| &member.pipeline).collect()
             }
+        }
+    }
+}
+
+/// Returns the indices of all members of the models for both questions; the base's for rates.
+pub(super) fn every_member(now: &LearnedQuestion, later: &LearnedQuestion) -> Vec<usize> {
+    let count = now.names().len().max(later.names().len());
+    (0..count.max(1)).collect()
+}
+
+impl MemberOdds {
+    /// Returns the mean in logit of `members`, for each question.
+    pub(crate) fn mean<'a>(members: impl Iterator<Item = &'a MemberOdds> + Clone) -> MemberOdds {
+        MemberOdds {
+            now: mean_in_logit(members.clone().map(|one| one.now)),
+            later: mean_in_logit(members.map(|one| one.later)),
         }
     }
 }

@@ -34,6 +34,7 @@ impl LearnedAge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_config::TestConfig;
     use test_stores::log_with_outages;
 
     #[test]
@@ -42,9 +43,15 @@ mod tests {
         log.add_released(7, 12_000, 15_000, true);
         let store = log.store();
         let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false)
-            .expect("learned")
-            .expect("outcomes");
+        let model = AnswerModel::learn(
+            &history,
+            16_000_000,
+            &TestConfig::without_prior(),
+            1,
+            &|| false,
+        )
+        .expect("learned")
+        .expect("outcomes");
         let longest_s =
             |asked_ms| LearnedAge::new(&model, &history, asked_ms).longest_released_ms / 1000;
         assert_eq!(longest_s(14_999_999), 81);

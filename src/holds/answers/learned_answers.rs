@@ -1,16 +1,15 @@
-//! The directory of an answer model: its forests, and the limits that a rehearsal gave it.
+//! The directory of an answer model: the members that answer, and the limits that a rehearsal gave them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
-use super::answer_model::{AnswerModel, LearnedQuestion};
+use super::answer_model::{AnswerModel, LearnedQuestion, every_member};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
-use super::prior::Prior;
 use super::prior_model::PriorModel;
 use super::taught_rows::TaughtRows;
 use crate::config::AdviceConfig;
@@ -24,12 +23,12 @@ use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 14,
+    version: 15,
     rebuild: "poolcast run CONFIG",
 };
 
-/// Maximum size of the file of a forest, in bytes.
-const MAX_FOREST_BYTES: u64 = 1 << 32;
+/// Maximum size of the file of a member, in bytes.
+const MAX_MEMBER_BYTES: u64 = 1 << 32;
 
 /// An answer model, and the limits of its answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,11 +58,9 @@ struct AnswersSummary {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum QuestionSummary {
-    /// A forest, in a directory with the name of the question.
-    Forest {
-        /// Digest of its file.
-        sha256: String,
-    },
+    /// The members that answer, each in a directory with its number, counted from 1, in the directory of
+    /// the question: the digests of their files.
+    Members(Vec<String>),
     /// The success rate of all rows.
     Rate(f64),
 }
@@ -94,10 +91,7 @@ impl LearnedAnswers {
         };
         let model = match of_prior {
             Some(model) => Some(model),
-            None => {
-                let prior = Prior::wanted(advice)?;
-                AnswerModel::learn(&history, known_ms, seed, prior, &|| false)?
-            }
+            None => AnswerModel::learn(&history, known_ms, advice, seed, &|| false)?,
         };
         let model = model.filter(AnswerModel::tells_causes_apart);
         Ok(model.map(|model| LearnedAnswers {
@@ -118,8 +112,8 @@ impl LearnedAnswers {
             faults_elsewhere: self.model.faults_elsewhere.clone(),
             calibration: self.model.calibration.clone(),
             limits: self.limits.clone(),
-            now: write_question(&self.model.now, &staging.path().join("now"))?,
-            later: write_question(&self.model.later, &staging.path().join("later"))?,
+            now: self.write_question(&self.model.now, &staging.path().join("now"))?,
+            later: self.write_question(&self.model.later, &staging.path().join("later"))?,
         };
         manifest::write(staging.path(), ANSWERS_FORMAT, key, &summary)?;
         staging.commit()
@@ -148,9 +142,12 @@ impl LearnedAnswers {
             return Ok(None);
         }
         let summary = manifest::read::<AnswersSummary>(dir, ANSWERS_FORMAT)?.body;
+        let now = open_question(&summary.now, &dir.join("now"))?;
+        let later = open_question(&summary.later, &dir.join("later"))?;
         let model = AnswerModel {
-            now: open_question(&summary.now, &dir.join("now"))?,
-            later: open_question(&summary.later, &dir.join("later"))?,
+            answering: every_member(&now, &later),
+            now,
+            later,
             max_age: summary.max_age,
             faults_here: summary.faults_here,
             faults_elsewhere: summary.faults_elsewhere,
@@ -177,48 +174,68 @@ impl LearnedAnswers {
         };
         Ok(Some(answers).filter(|answers| answers.model.tells_causes_apart()))
     }
-}
 
-fn write_question(question: &LearnedQuestion, dir: &Path) -> Result<QuestionSummary> {
-    match question {
-        LearnedQuestion::Rate(rate) => Ok(QuestionSummary::Rate(*rate)),
-        LearnedQuestion::Forest(forest) => {
-            fs_err::create_dir_all(dir)?;
-            forest.write(dir)?;
-            let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), MAX_FOREST_BYTES)?;
-            Ok(QuestionSummary::Forest {
-                sha256: manifest::sha256(&bytes),
-            })
-        }
+    /// Writes the members that answer a question to its directory `dir`.
+    fn write_question(&self, question: &LearnedQuestion, dir: &Path) -> Result<QuestionSummary> {
+        let members = match question {
+            LearnedQuestion::Rate(rate) => return Ok(QuestionSummary::Rate(*rate)),
+            LearnedQuestion::Members(members) => members,
+        };
+        let answering = self.model.answering.iter();
+        let answering = answering.filter_map(|&index| members.get(index));
+        let write = |(number, member): (usize, &FittedPipeline)| {
+            let dir = member_dir(dir, number);
+            fs_err::create_dir_all(&dir)?;
+            member.write(&dir)?;
+            let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), MAX_MEMBER_BYTES)?;
+            Ok(manifest::sha256(&bytes))
+        };
+        let digests: Result<_> = (1..).zip(answering).map(write).collect();
+        Ok(QuestionSummary::Members(digests?))
     }
 }
 
 fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuestion> {
     match question {
         QuestionSummary::Rate(rate) => Ok(LearnedQuestion::Rate(rate.clamp(0.0, 1.0))),
-        QuestionSummary::Forest { sha256 } => {
-            let path = dir.join(PIPELINE_FILE);
-            let bytes = files::read_artefact(&path, MAX_FOREST_BYTES)?;
-            ensure!(
-                manifest::sha256(&bytes) == *sha256,
-                unavailable(
-                    format!("`{}` is not the file of its manifest", path.display()),
-                    "copy the model again, or learn again"
-                )
-            );
-            let forest = FittedPipeline::from_bytes(&bytes, &path)
-                .with_context(|| format!("cannot open the model in `{}`", dir.display()))?;
-            Ok(LearnedQuestion::Forest(Box::new(forest)))
+        QuestionSummary::Members(digests) => {
+            let numbered = (1..).zip(digests);
+            let open = |(number, sha256)| open_member(&member_dir(dir, number), sha256);
+            let members: Result<_> = numbered.map(open).collect();
+            Ok(LearnedQuestion::Members(members?))
         }
     }
 }
+
+fn open_member(dir: &Path, sha256: &String) -> Result<FittedPipeline> {
+    let path = dir.join(PIPELINE_FILE);
+    let bytes = files::read_artefact(&path, MAX_MEMBER_BYTES)?;
+    ensure!(
+        manifest::sha256(&bytes) == *sha256,
+        unavailable(
+            format!("`{}` is not the file of its manifest", path.display()),
+            "copy the model again, or learn again"
+        )
+    );
+    FittedPipeline::from_bytes(&bytes, &path)
+        .with_context(|| format!("cannot open the model in `{}`", dir.display()))
+}
+
+/// Returns the directory of the member `number`, counted from 1, in the directory `dir` of a question.
+fn member_dir(dir: &Path, number: usize) -> PathBuf {
+    dir.join(number.to_string())
+}
+
+#[cfg(test)]
+use crate::test_config::TestConfig;
 
 /// Answers that were learned from a small log.
 #[cfg(test)]
 pub(crate) fn learned_test_answers() -> LearnedAnswers {
     let store = test_stores::log_with_outages(8).store();
     let history = HoldHistory::new(&store);
-    let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false);
+    let advice = TestConfig::without_prior();
+    let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
     LearnedAnswers {
         model: model.expect("learned").expect("outcomes are known"),
         limits: AnswerLimits::default(),
@@ -230,7 +247,6 @@ pub(crate) fn learned_test_answers() -> LearnedAnswers {
 mod tests {
     use super::super::answer_model::LearnedFrom;
     use super::super::hold_history::HoldHistory;
-    use super::super::prior::Prior;
     use super::*;
     use htcondor_eventlog::ReasonKind;
     use htcondor_holdreasons::read_reason;
@@ -239,7 +255,7 @@ mod tests {
     #[test]
     fn written_answers_are_read_back() {
         let answers = learned_test_answers();
-        assert!(matches!(answers.model.now, LearnedQuestion::Forest(_)));
+        assert!(matches!(answers.model.now, LearnedQuestion::Members(_)));
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("answers");
         assert_eq!(LearnedAnswers::open(&place).expect("nothing"), None);
@@ -249,8 +265,54 @@ mod tests {
             Some(&answers)
         );
 
-        fs_err::write(place.join("now/pipeline.json"), "{}").expect("damaged");
+        fs_err::write(place.join("now/1/pipeline.json"), "{}").expect("damaged");
         assert!(LearnedAnswers::open(&place).is_err());
+    }
+
+    #[test]
+    fn members_that_answer_are_read_back_without_the_others() {
+        let members = serde_json::json!([{"et": {"n_estimators": 5}}, {"ridge": {}}]);
+        let changes = [("advice.members", members), ("advice.prior", false.into())];
+        let advice = TestConfig::load(&changes).advice;
+        let store = log_with_outages(8).store();
+        let history = HoldHistory::new(&store);
+        let known_ms = store.summary.end_ms;
+        let model = AnswerModel::learn(&history, known_ms, &advice, 1, &|| false);
+        let mut answers = LearnedAnswers {
+            model: model.expect("learned").expect("outcomes are known"),
+            limits: AnswerLimits::default(),
+            known_ms,
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let read_back = |answers: &LearnedAnswers| {
+            let place = dir.path().join("answers");
+            answers.write(&place, "key").expect("written");
+            let opened = LearnedAnswers::open(&place).expect("opened");
+            opened.expect("there")
+        };
+        let odds = |answers: &LearnedAnswers| {
+            let odds = answers.model.odds(&history, &[0], known_ms);
+            odds.expect("asked")[0].uncalibrated
+        };
+        let of_base = odds(&answers);
+        let base = read_back(&answers);
+        assert_eq!(
+            (base.model.members(), odds(&base)),
+            (vec!["et".to_owned()], of_base)
+        );
+
+        answers.model.set_answering(vec![0, 1]);
+        assert_eq!(read_back(&answers), answers);
+        assert_eq!(answers.model.members(), ["et", "ridge"]);
+        let alone = answers.model.odds_of_members(&history, &[0], known_ms);
+        let alone = &alone.expect("asked")[0];
+        assert_eq!((alone.len(), alone[0].now), (2, of_base));
+        let together = odds(&answers);
+        let [low, high] = [
+            alone[0].now.min(alone[1].now),
+            alone[0].now.max(alone[1].now),
+        ];
+        assert!(low < together && together < high, "{alone:?}: {together}");
     }
 
     #[test]
@@ -264,9 +326,10 @@ mod tests {
         let store = log.store();
         let history = HoldHistory::new(&store);
         let end_ms = store.summary.end_ms;
-        let model = AnswerModel::learn(&history, end_ms, 1, None, &|| false)
-            .expect("learned")
-            .expect("outcomes are known");
+        let model =
+            AnswerModel::learn(&history, end_ms, &TestConfig::without_prior(), 1, &|| false)
+                .expect("learned")
+                .expect("outcomes are known");
         let held = history.held_at(end_ms);
         let odds = model.odds(&history, &held, end_ms).expect("asked");
         assert_eq!(held.len(), 8);
@@ -299,7 +362,9 @@ mod tests {
             let store = log.store();
             let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
-            let model = AnswerModel::learn(&history, end_ms, 1, None, &|| false).expect("learned");
+            let advice = TestConfig::without_prior();
+            let model = AnswerModel::learn(&history, end_ms, &advice, 1, &|| false);
+            let model = model.expect("learned");
 
             let mut log = TestLog::default();
             log.add_held(7, 20_000);
@@ -329,17 +394,21 @@ mod tests {
             let store = log.store();
             let history = HoldHistory::new(&store);
             let end_ms = store.summary.end_ms;
-            let model = AnswerModel::learn(&history, end_ms, 1, prior, &|| false).expect("learned");
+            let advice = AdviceConfig {
+                prior,
+                ..TestConfig::without_prior()
+            };
+            let model = AnswerModel::learn(&history, end_ms, &advice, 1, &|| false);
+            let model = model.expect("learned");
             let held = history.held_at(end_ms);
             model.map(|model| model.odds(&history, &held, end_ms).expect("asked"))
         };
         log.add_held(7, 10_000);
         log.add_held(7, 10_100);
         let server = stated_by(503);
-        assert_eq!(odds_of(&mut log, None, server), None);
-        let prior = Prior::embedded().expect("a prior");
+        assert_eq!(odds_of(&mut log, false, server), None);
         let learned_from = |log: &mut TestLog, stated| {
-            let odds = odds_of(log, Some(prior), stated).expect("a model");
+            let odds = odds_of(log, true, stated).expect("a model");
             let first = odds[0].learned_from;
             assert!(odds.iter().all(|odds| odds.learned_from == first));
             first

@@ -14,6 +14,7 @@ mod hold_history;
 mod input_runs;
 mod learned_age;
 mod learned_answers;
+mod member_mean;
 mod missing_outputs;
 mod named_fault;
 mod origin_state;
@@ -36,7 +37,7 @@ pub use answer_limits::{
 pub(crate) use answer_limits::{
     GroupShares, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
-pub use answer_model::{AnswerModel, HeldOdds, LearnedFrom};
+pub use answer_model::{AnswerModel, HeldOdds, LearnedFrom, MemberOdds};
 pub(crate) use cause_kind::CauseKind;
 pub use cluster_runs::ClusterKey;
 pub use contribution::{
@@ -47,6 +48,7 @@ pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
+pub(crate) use member_mean::log_loss;
 pub use named_fault::{NamedFault, stated_kind};
 pub use origin_state::OriginState;
 pub(crate) use past_hold::PastHold;

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::answer_model::AnswerModel;
 use super::prior::Prior;
+use crate::config::default_members;
 
 /// The model of this program: a compressed JSON document.
 const EMBEDDED: &[u8] = include_bytes!("prior_model.json.zst");
 
-/// Seed of the forests. Answers from the prior alone are the same under any seed of a configuration.
+/// Seed of the model. Answers from the prior alone are the same under any seed and with any members of a configuration.
 const SEED: u64 = 1;
 
 /// Level of the compression.
@@ -34,7 +35,7 @@ impl PriorModel {
     /// # Errors
     /// Fails if the prior has no rows.
     pub fn learn(prior: &Prior) -> Result<PriorModel> {
-        let model = AnswerModel::learn_prior(prior, SEED)?;
+        let model = AnswerModel::learn_prior(prior, &default_members()?, SEED)?;
         Ok(PriorModel {
             origins: prior.origins(),
             model: model.context("the prior has no rows")?,

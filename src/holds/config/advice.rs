@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::answer_member::{AnswerMember, check_members, default_members};
 use poolcast_config::check_range;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct AdviceConfig {
     pub cost: Option<AdviceCost>,
     pub remove_from_holds: usize,
     pub rehearsed_models: u32,
+    #[serde(default = "members_of_earlier_versions")]
+    pub members: Vec<AnswerMember>,
     pub prior: bool,
     #[serde(default)]
     pub site_model: Option<PathBuf>,
@@ -43,6 +46,10 @@ pub struct AdviceConfig {
 pub struct AdviceCost {
     pub wasted_run: f64,
     pub lost_success: f64,
+}
+
+fn members_of_earlier_versions() -> Vec<AnswerMember> {
+    default_members().unwrap_or_default()
 }
 
 impl AdviceConfig {
@@ -59,6 +66,7 @@ impl AdviceConfig {
             f64::from(self.rehearsed_models),
             1.0..=1000.0,
         )?;
+        check_members(&self.members)?;
         if let Some(cost) = self.cost {
             check_range("advice.cost.wasted_run", cost.wasted_run, 1e-9..=1e9)?;
             check_range("advice.cost.lost_success", cost.lost_success, 1e-9..=1e9)?;

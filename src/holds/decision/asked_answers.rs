@@ -191,7 +191,8 @@ mod tests {
             .iter()
             .map(|&hold| history.asked(hold, asked_ms))
             .collect();
-        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false);
+        let advice = TestConfig::without_prior();
+        let model = AnswerModel::learn(&history, 16_000_000, &advice, 1, &|| false);
         let answers = LearnedAnswers {
             model: model.expect("learned").expect("outcomes"),
             limits: limits(),

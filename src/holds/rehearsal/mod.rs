@@ -4,6 +4,7 @@
 
 mod after_probes;
 mod known_outcome;
+mod member_tally;
 mod rehearsal_dir;
 mod rehearse;
 mod rehearsed_answer;
@@ -14,6 +15,7 @@ mod tally_file;
 
 pub use after_probes::score_after_probes;
 pub use known_outcome::KnownOutcome;
+pub use member_tally::{LossChange, MemberTally, QuestionScores};
 pub use rehearsal_dir::RehearsalDir;
 pub use rehearse::{Rehearsal, rehearse, time_first_model};
 pub use rehearsed_answer::RehearsedAnswer;

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::known_outcome::KnownOutcome;
+use super::member_tally::MemberCases;
 use super::rehearsal_dir::RehearsalDir;
 use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::answers::{
     AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
-    Prior, SettledAnswer, SettledRecord, SettledRelease, SettledRule, label_later,
+    MemberOdds, SettledAnswer, SettledRecord, SettledRelease, SettledRule, label_later,
 };
 use crate::config::AdviceConfig;
 use crate::decision::{
@@ -92,9 +93,11 @@ impl Rehearsal {
         let settled = settled_record(history, &self.answers, end_ms);
         let calibration = self.trials.learn(self.moments, &settled.now);
         let limits = earned_limits(settled, &calibration, settings.advice);
+        let answering = self.answering(history, settings, end_ms);
         let mut model = learn_model(history, end_ms, settings, stop)?;
         if let Some(model) = &mut model {
             model.calibration = calibration;
+            model.set_answering(answering);
         }
         Ok(model.map(|model| LearnedAnswers {
             model,
@@ -113,6 +116,7 @@ impl Rehearsal {
     ) -> Result<()> {
         let model = learn_model(history, scheduled.known_ms, settings, stop)?;
         if let Some(mut model) = model {
+            model.set_answering(self.answering(history, settings, scheduled.known_ms));
             for (moment, asked_ms) in scheduled.moments() {
                 let settled = settled_record(history, &self.answers, asked_ms);
                 model.calibration = self.trials.learn(moment, &settled.now);
@@ -130,6 +134,26 @@ impl Rehearsal {
         Ok(())
     }
 
+    /// Returns the members that answer by what the answers so far have shown at `known_ms`.
+    fn answering(
+        &self,
+        history: &HoldHistory<'_>,
+        settings: &RehearsalSettings<'_>,
+        known_ms: i64,
+    ) -> Vec<usize> {
+        let count = settings.advice.members.len();
+        let with_members = self
+            .answers
+            .iter()
+            .filter(|answer| !answer.members.is_empty());
+        let settled = with_members.map(|answer| {
+            let hold = &history.holds[answer.hold];
+            let truth = KnownOutcome::known_at(history, hold, answer.asked_ms, known_ms);
+            (answer, truth)
+        });
+        MemberCases::new(count, settled).answering(settings.seed)
+    }
+
     /// Adds the `answers` that the model in `scheduled` gave in an earlier call, and learns from them
     /// what that call had learned.
     fn add_kept(
@@ -142,22 +166,20 @@ impl Rehearsal {
             let settled = settled_record(history, &self.answers, asked_ms);
             self.trials.learn(moment, &settled.now);
             let of_moment = answers.iter().filter(|answer| answer.moment == moment);
-            self.answers.extend(of_moment);
+            self.answers.extend(of_moment.cloned());
         }
         self.moments += scheduled.asked_ms.len() as u32;
     }
 }
 
-/// Learns from what was known at `known_ms`, beside the prior if the settings ask for it; returns
-/// `None` if nothing could be learned.
+/// Learns from what was known at `known_ms`; returns `None` if nothing could be learned.
 fn learn_model(
     history: &HoldHistory<'_>,
     known_ms: i64,
     settings: &RehearsalSettings<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<AnswerModel>> {
-    let prior = Prior::wanted(settings.advice)?;
-    AnswerModel::learn(history, known_ms, settings.seed, prior, stop)
+    AnswerModel::learn(history, known_ms, settings.advice, settings.seed, stop)
 }
 
 /// Collects the `answers` whose outcomes were known at `known_ms`, with uncalibrated odds.
@@ -244,17 +266,23 @@ impl Asking<'_> {
     fn ask_all(&self, model: &AnswerModel) -> Result<Vec<RehearsedAnswer>> {
         let held = self.history.held_at(self.asked_ms);
         let evidence = held_evidence(self.history, model, &held, self.asked_ms)?;
+        let members = model.odds_of_members(self.history, &held, self.asked_ms)?;
         let mut causes = HashMap::new();
-        let answer = |evidence: &HeldEvidence| {
+        let answer = |(evidence, members): (&HeldEvidence, Vec<MemberOdds>)| {
             let first = *causes
                 .entry(evidence.cause.key)
                 .or_insert(evidence.hold.index);
-            self.answer(evidence, first)
+            self.answer(evidence, members, first)
         };
-        Ok(evidence.holds.iter().map(answer).collect())
+        Ok(evidence.holds.iter().zip(members).map(answer).collect())
     }
 
-    fn answer(&self, evidence: &HeldEvidence, first_of_cause: usize) -> RehearsedAnswer {
+    fn answer(
+        &self,
+        evidence: &HeldEvidence,
+        members: Vec<MemberOdds>,
+        first_of_cause: usize,
+    ) -> RehearsedAnswer {
         let HeldAnswer {
             action,
             firmness,
@@ -266,6 +294,7 @@ impl Asking<'_> {
             moment: self.moment,
             asked_ms: self.asked_ms,
             odds: evidence.learned.odds,
+            members,
             stated: evidence.stated_probability(),
             action,
             firmness,
@@ -294,14 +323,6 @@ mod tests {
     use crate::test_config::TestConfig;
     use test_stores::{TestLog, log_with_outages};
 
-    /// The default settings, for answers that follow from the log alone.
-    fn without_prior() -> AdviceConfig {
-        AdviceConfig {
-            prior: false,
-            ..TestConfig::load(&[]).advice
-        }
-    }
-
     /// Returns a log with outages, and jobs that nobody releases.
     fn log() -> TestLog {
         let mut log = log_with_outages(12);
@@ -316,7 +337,7 @@ mod tests {
         log: &TestLog,
         threads: usize,
     ) -> (Vec<(u32, HoldAction, HeldOdds)>, RehearsalTally) {
-        let config = without_prior();
+        let config = TestConfig::without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(6),
             advice: &config,
@@ -433,7 +454,7 @@ mod tests {
     fn stopped_rehearsal_goes_on_with_the_same_answers() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = without_prior();
+        let config = TestConfig::without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(4),
             advice: &config,
@@ -476,7 +497,7 @@ mod tests {
     fn damaged_answers_are_an_error() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = without_prior();
+        let config = TestConfig::without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(1),
             advice: &config,
@@ -486,7 +507,7 @@ mod tests {
         let kept = RehearsalDir::open(place.path(), &store, &settings, false).expect("new");
         let rehearsed = || rehearse(&history, &settings, Some(&kept), &|| false, |_| {});
         let answers = rehearsed().expect("rehearsed").answers;
-        let mut beyond = answers[0];
+        let mut beyond = answers[0].clone();
         beyond.hold = history.holds.len();
         kept.keep(0, &[beyond]).expect("kept");
         assert!(rehearsed().is_err());
@@ -496,7 +517,7 @@ mod tests {
     fn stopped_rehearsal_is_an_error() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = without_prior();
+        let config = TestConfig::without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(3),
             advice: &config,

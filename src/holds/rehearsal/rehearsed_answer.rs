@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 use crate::answers::{FailedReleases, LearnedFrom, NamedFault};
-use crate::answers::{HeldOdds, RecoveryKey, RuleKey};
+use crate::answers::{HeldOdds, MemberOdds, RecoveryKey, RuleKey};
 use crate::decision::{AnswerFirmness, HoldAction};
 
 /// An answer about one held job at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RehearsedAnswer {
     /// Index of the moment.
     pub moment: u32,
@@ -16,6 +16,9 @@ pub struct RehearsedAnswer {
     pub asked_ms: i64,
     /// Odds that the model gave.
     pub odds: HeldOdds,
+    /// Odds of every member; empty if the base is the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) members: Vec<MemberOdds>,
     /// Probability of success now that the page states; `None` if it is unknown.
     pub stated: Option<f64>,
     /// The action.
@@ -56,6 +59,7 @@ pub(super) fn test_answer(action: HoldAction, stated: Option<f64>) -> RehearsedA
             later: 0.5,
             learned_from: LearnedFrom::ThisLog,
         },
+        members: Vec::new(),
         stated,
         action,
         firmness: Some(AnswerFirmness::Probable),

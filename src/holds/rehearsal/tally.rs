@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use super::member_tally::MemberTally;
 use super::rehearsed_answer::RehearsedAnswer;
 use super::settled::SettledAnswers;
 use crate::answers::GroupShares;
@@ -96,6 +97,9 @@ pub struct RehearsalTally {
     pub rules: StrategyTally,
     /// The best possible answers: a release for each job that would succeed now, and for no other.
     pub best_possible: StrategyTally,
+    /// Each member of the answers alone, and all together; empty if the base is the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberTally>,
 }
 
 /// A probed cause: the moment, and the index of its first hold.

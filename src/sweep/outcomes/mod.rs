@@ -10,6 +10,7 @@ mod conclude;
 mod csv_table;
 mod ensemble_choice;
 mod ensemble_model;
+mod found_members;
 mod input_values;
 mod outcome;
 mod probed_scores;
@@ -26,6 +27,7 @@ pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row}
 pub use csv_table::csv_line;
 pub use ensemble_choice::{EnsembleChoice, TrialOfKind};
 pub use ensemble_model::write_ensemble;
+pub use found_members::find_members;
 pub use input_values::{InputKind, InputValue};
 pub(crate) use outcome::earlier_trials;
 pub use outcome::{TrialOutcome, TrialOutcomes};
