@@ -241,7 +241,7 @@ pub struct SuccessForecast {
 }
 
 impl AdvisedJob {
-    /// Creates the facts about a job of which nothing else is known.
+    /// Creates the facts about a job, if nothing else is known.
     pub(super) fn new(id: JobId, ap: SharedText, submitted_ms: i64) -> AdvisedJob {
         AdvisedJob {
             id,

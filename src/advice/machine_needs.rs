@@ -1,4 +1,4 @@
-//! What an idle job needs of a machine, as far as it can be compared with the machines of a pool without a matchmaker.
+//! What an idle job needs of a machine, limited to what can be compared with the machines of a pool without a matchmaker.
 
 use serde_json::Value;
 

@@ -129,7 +129,7 @@ fn is_limit_of_site(facts: &ReasonFacts, hold_code: i32) -> bool {
 }
 
 impl ReadReason {
-    /// Returns the cause of which one job is tried.
+    /// Returns the cause with one job to try.
     fn cause(&self, advice: &JobAdvice) -> TriedCause {
         let codes = (advice.hold.code, advice.hold.subcode);
         let ReasonKind { thing, outcome, .. } = self.facts.kind;

@@ -12,7 +12,7 @@ pub(super) fn name_other_schedds(advice: &mut [JobAdvice]) {
     }
 }
 
-/// Returns the access point that HTCondor's programs here ask. Where they are missing, it is that of
+/// Returns the access point that HTCondor's programs here ask. Where they are missing, it is the one of
 /// this host.
 pub(super) fn default_schedd() -> DefaultSchedd {
     let mut names = condor::default_schedd_names();

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn inputs_that_did_not_arrive_are_among_those_that_the_ad_lists() {
-        // The log of seed 31 lists inputs, that of seed 69 does not.
+        // The log of seed 31 lists inputs, and the log of seed 69 does not.
         let text = log_text(31, 10_000);
         let (mut files, mut urls) = (0, 0);
         for record in text.split("\n...\n") {

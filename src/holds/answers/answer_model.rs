@@ -54,7 +54,7 @@ pub struct HeldOdds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LearnedFrom {
-    /// In the log that is asked about, or in that of the model.
+    /// In the log of the question, or in the log of the model.
     ThisLog,
     /// In the prior alone.
     OtherLogs,
@@ -174,7 +174,7 @@ impl AnswerModel {
         AnswerModel::fit(now, later, &others, &fit)
     }
 
-    /// Fits the members for each question to the local rows and to those of `others`.
+    /// Fits the members for each question to the local rows and to the rows of `others`.
     fn fit(
         mut now: TeachingRows,
         mut later: TeachingRows,
@@ -332,7 +332,7 @@ fn known_faults(history: &HoldHistory<'_>, known_ms: i64) -> Vec<u32> {
     let mut seen = HashSet::new();
     let mut outcomes: BTreeMap<u32, usize> = BTreeMap::new();
     for hold in &history.holds {
-        // One fault may be stated in several ways, each of which has a record of its own.
+        // One fault may be stated in several ways, and each has a record of its own.
         let is_new = seen.insert(hold.causes.get(CauseKind::Stated));
         if let Some(fault) = common_fault(hold.stated).filter(|_| is_new) {
             let stated = history.known_cause(CauseKind::Stated, &hold.causes, known_ms);

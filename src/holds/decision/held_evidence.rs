@@ -197,7 +197,7 @@ impl HeldEvidence {
         self.cause.failed_again && (is_output || is_machine)
     }
 
-    /// Returns the probability of success now: the odds, or that of the jobs that got past the cause.
+    /// Returns the probability of success now: the odds, or the share of the jobs that got past the cause.
     pub fn probability_now(&self) -> f64 {
         let recovered = self.recovered_probability();
         recovered.map_or(self.learned.odds.now, |recovered| {

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::decision::HoldAction;
 
-    /// Returns ten answers at each of `moments`, of which every second succeeds. The base says 0.5, the first added
+    /// Returns ten answers at each of `moments`, and every second one succeeds. The base says 0.5, the first added
     /// member is right with a probability of 0.8, and the second is wrong with it.
     fn answers(moments: u32) -> Vec<(RehearsedAnswer, KnownOutcome)> {
         let answer = |at: u32| {

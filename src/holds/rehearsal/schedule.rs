@@ -33,7 +33,7 @@ pub enum RehearsalTimes {
     /// The number of models, which learn at times spread evenly over the rest of the log. Each is
     /// asked at three moments.
     Models(u32),
-    /// Fixed intervals: the latest model is asked.
+    /// Fixed intervals: the latest model answers.
     Every {
         /// Time between two models, in ms.
         learn_ms: i64,

@@ -5,7 +5,7 @@
 pub(super) struct PartLimits {
     /// Memory, in MiB.
     pub(super) memory_mib: u32,
-    /// Threads, each of which may use one core.
+    /// Number of threads. Each may use one core.
     pub(super) threads: u32,
 }
 

@@ -27,7 +27,7 @@ pub struct LocalWorkers<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// The workers of this process, each of which ends once.
+/// The workers of this process. Each ends once.
 struct RunningWorkers {
     left: AtomicUsize,
     /// Whether a worker found that all trials have ended.
