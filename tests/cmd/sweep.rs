@@ -356,7 +356,7 @@ fn paused_sweep_waits_and_resumes() {
             .args(["-s", "INT", &run.id().to_string()])
             .status();
         assert!(sent.expect("kill starts").success());
-        assert_eq!(run.wait().expect("it ended").code(), Some(1));
+        assert_eq!(run.wait().expect("it ended").code(), Some(130));
         let dirs = fs_err::read_dir(place.path("sweep/queue/running")).expect("listed");
         let trials: Vec<String> = dirs
             .map(|dir| {
