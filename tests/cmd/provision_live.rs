@@ -854,10 +854,10 @@ fn chain_submits_when_its_user_says() {
 #[test]
 fn chain_ends_once_its_work_is_done() {
     let slurm = FakeSlurm::new();
-    slurm.set("config", SHARED_NODES);
     slurm.plan(3, "PENDING", 0);
     let chain = |done: &str| {
-        let mut command = slurm.command("provision chain job.sh --links 5 --every 1");
+        let args = "provision chain job.sh --links 5 --every 1 --when dependency";
+        let mut command = slurm.command(args);
         command.args(["--done", done]);
         Outcome::of(command.output().expect("it starts"))
     };
