@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,11 @@ use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, render};
 use poolcast_base::files;
 use poolcast_base::output;
-use poolcast_base::program::TRACKER_KEYS;
+use poolcast_base::program::command_without_keys;
 use poolcast_cli::ProvisionChainArgs;
 use poolcast_slurm::chain::{
-    ChainCaller, ChainEnd, ChainLink, ChainNote, ChainPlan, ChainState, ChainTiming, IsWorkDone,
-    LINK_VARIABLE, run_chain,
+    ChainCaller, ChainEnd, ChainLink, ChainNote, ChainPlan, ChainState, ChainTiming, LINK_VARIABLE,
+    run_chain,
 };
 use poolcast_slurm::live::{
     ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, advise_submission, plan_script,
@@ -63,15 +63,14 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     }
     let settings = advice_settings(&config, &past.zone, args.every.into())?;
     let last_s = Cell::new(0);
-    let is_work_done = args.done.as_ref().map(|command| {
-        Box::new(|link: &ChainLink| is_work_done(command, link)) as Box<IsWorkDone<'_>>
-    });
+    let done = args.done.as_deref().unwrap_or_default();
+    let ask = |link: &ChainLink| is_work_done(done, link);
     let caller = ChainCaller {
         advise: &|cluster: &ClusterListing<'_>, job: &ListedJob| {
             let view = cluster_view(last_s.get(), cluster, &past, &salt, &config.provision);
             advise_submission(&view, job, &settings, None)
         },
-        is_work_done: is_work_done.as_deref(),
+        is_work_done: args.done.is_some().then_some(&ask),
         tell: &|note| output::note(&text::chain::note(&note)),
         pause: &|span| pause(span, &stop),
         lock: &|| lock.file().try_clone().ok(),
@@ -82,30 +81,32 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     };
     let end = run_chain(&mut state, &plan, &caller);
     print(args, &state, &past)?;
-    match end? {
-        ChainEnd::Done => Ok(EXIT_DONE),
+    Ok(end_code(end?))
+}
+
+/// Reports how the chain ended, and returns the exit code.
+fn end_code(end: ChainEnd) -> u8 {
+    match end {
+        ChainEnd::Done => EXIT_DONE,
         ChainEnd::WorkDone(number) => {
             output::note(&format!("the work was done after link {number}"));
-            Ok(EXIT_DONE)
+            EXIT_DONE
         }
         ChainEnd::Stopped => {
             output::note("stopped; run the same command again to continue");
-            Ok(EXIT_CHECKPOINTED)
+            EXIT_CHECKPOINTED
         }
-        ChainEnd::NoAdvice(reason) => Ok(no_advice(&reason)),
+        ChainEnd::NoAdvice(reason) => no_advice(&reason),
         ChainEnd::EarlyStart(link) => {
             let hint = "find the cause, for example in `scontrol show job`; run the same command again to continue with the next link";
-            Ok(refuse(text::chain::early_start(&link), hint))
+            refuse(text::chain::early_start(&link), hint)
         }
     }
 }
 
 /// Runs the `command` of the user that says whether the work is done after `link`.
 fn is_work_done(command: &str, link: &ChainLink) -> Result<bool> {
-    let mut shell = Command::new("sh");
-    for name in TRACKER_KEYS {
-        shell.env_remove(name);
-    }
+    let mut shell = command_without_keys("sh");
     shell.args(["-c", command]).stdin(Stdio::null());
     shell.env(LINK_VARIABLE, link.number.to_string());
     // The links are all that this program prints.
