@@ -337,6 +337,8 @@ fn sweep_is_sent_to_mlflow_once_even_if_wandb_is_down() {
         };
         assert_eq!(*parent, sweep);
         assert!(run.params.contains_key("data.log_digest"), "{run:?}");
+        // The trials differ in `j`, so they have no samples in common.
+        assert!(!run.params.contains_key("data.samples_train"), "{run:?}");
         assert_eq!(run.tags["poolcast.group"], "live");
         let losses = run.metrics.iter().filter(|(name, ..)| name == "train_loss");
         let steps: Vec<u64> = losses.map(|(_, step, _)| *step).collect();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use poolcast_base::{manifest, output, program};
 use poolcast_events::{EVENTS_FORMAT, StoreSummary};
 use poolcast_sweep as sweep;
+use poolcast_sweep::config::Config;
 use poolcast_tensors::{Split, TENSORS_FORMAT, TensorSummary};
 
 /// Name of these facts in the configuration of a run.
@@ -22,8 +23,8 @@ const HELD: u16 = 12;
 /// Length of a digest that is sent, in hexadecimal digits.
 const DIGEST_LENGTH: usize = 16;
 
-/// Returns the facts that the files in `dir` give. A DAG whose logs and samples were not fetched has fewer.
-pub(super) fn run_data(dir: &Path) -> Map<String, Value> {
+/// Returns the facts that the files in `dir`, with the configuration `config`, give. A DAG whose logs and samples were not fetched has fewer.
+pub(super) fn run_data(dir: &Path, config: &Config) -> Map<String, Value> {
     let mut facts = Map::new();
     let made_with = format!("{} {}", env!("CARGO_PKG_VERSION"), program::commit());
     facts.insert("program".to_owned(), json!(made_with));
@@ -34,7 +35,7 @@ pub(super) fn run_data(dir: &Path) -> Map<String, Value> {
     if let Ok(events) = events {
         add_log(&mut facts, &events.body);
     }
-    if let Some(samples) = only_samples(dir) {
+    if let Some(samples) = only_samples(dir, config) {
         add_samples(&mut facts, &samples);
     }
     facts
@@ -65,7 +66,11 @@ fn add_log(facts: &mut Map<String, Value>, events: &StoreSummary) {
 }
 
 /// Returns the samples in `dir`, if all its trials have the same. Otherwise a trial's hyper-parameters say which it has.
-fn only_samples(dir: &Path) -> Option<TensorSummary> {
+/// Workers make the samples of a trial when they begin it, so a search over samples may not have all of them yet.
+fn only_samples(dir: &Path, config: &Config) -> Option<TensorSummary> {
+    if config.preprocessing.parameters.drawn().next().is_some() {
+        return None;
+    }
     let mut sets = fs_err::read_dir(dir.join("tensors")).ok()?;
     let only = sets.next()?.ok()?;
     if sets.next().is_some() {

@@ -49,7 +49,7 @@ impl TrackedSource {
         let config = Config::read(&dir)?;
         Ok(TrackedSource {
             sweep: TrackedSweep::from_config(&config),
-            data: run_data(&dir),
+            data: run_data(&dir, &config),
             dir,
             config,
             kind,
@@ -195,7 +195,7 @@ impl TrackedSource {
         let folder = SweepFolder::open(&self.dir)?;
         let is_over = folder.is_finished();
         let mut at_work = trials_at_work(&folder)?;
-        let mut outcomes = self.outcomes()?;
+        let mut outcomes = TrialOutcomes::read(&folder)?;
         let given = self.given_points()?;
         let named = |mut run: TrackedRun| {
             let trial = run.trial().unwrap_or(0);
