@@ -117,7 +117,7 @@ pub(super) enum LearnedQuestion {
 
 impl AnswerModel {
     /// Learns from everything that was known at `known_ms`, and from the prior beside it, if `advice`
-    /// asks for one. The base alone answers, until [`AnswerModel::set_answering`]. The same seed gives
+    /// asks for one. The base alone answers until a rehearsal names further members. The same seed gives
     /// the same model for any number of threads. Returns `None` if there is nothing to learn from.
     ///
     /// # Errors
