@@ -42,7 +42,7 @@ fn published_grids_have_49640_points_per_split() {
     for (name, count) in counts {
         let trials = SweepTrials::from_config(&published_config(&[name])).expect("counted");
         assert_eq!((trials.count(), trials.repeats()), (count, 0), "{name}");
-        trials.draw(count, &[]).expect("drawn");
+        trials.draw(count).expect("drawn");
     }
     assert_eq!(counts.iter().map(|(_, count)| count).sum::<usize>(), 49_640);
 }

@@ -174,7 +174,7 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let mut measured = TrialSeconds::new();
     for (fits, trial) in plan.unmeasured_kinds() {
         if !has_tables {
-            let written = sweep.trials()?.draw(trial, &[])?;
+            let written = sweep.trials()?.draw(trial)?;
             let samples = written.tensor_settings()?;
             make_tensors(&sweep, &events_dir(out), &[samples])?;
         }

@@ -370,11 +370,11 @@ mod tests {
         let path = dir.path().join("queue/manifest.json");
         let text = fs_err::read_to_string(&path)
             .expect("read")
-            .replace("\"format_version\": 2", "\"format_version\": 9");
+            .replace("\"format_version\": 3", "\"format_version\": 9");
         fs_err::write(&path, text).expect("written");
         assert!(
             refused(&dir.path().join("queue"))
-                .contains("version 9, and this program reads version 2")
+                .contains("version 9, and this program reads version 3")
         );
         assert!(
             Queue::create(&dir.path().join("queue"), QueueSettings::default()).is_err(),

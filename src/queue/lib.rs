@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `item`, `chunk_entry`, `chunk_file`, `segment` | trials, chunks, their files and directories |
 //! | `item_store` | the folder of the queue |
+//! | `proposal` | trials that are added during a search, with the reason for each |
 //! | `hand_out` | remote requests to the queue |
 //! | `journal`, `results` | results as workers write them, and the results that count |
 //! | `heartbeat`, `lease_monitor`, `leader` | live workers, lost leases, the leading manager |
@@ -35,6 +36,7 @@ mod journal;
 mod leader;
 mod lease_monitor;
 mod manager;
+mod proposal;
 mod results;
 mod segment;
 mod settings;

@@ -36,8 +36,8 @@ pub enum ManagerOutcome {
 /// Manages `queue` until all items have ended or `stop` is set. `look_again` ends a wait once, for
 /// a caller who knows that something has changed. After the last hand-out it still waits for the
 /// running items. `fill` adds items and finally seals the queue. It is called repeatedly until
-/// then, and a repeated call must change nothing. `on_event` receives the events. `finish` is
-/// called at the end, while this manager still leads.
+/// then. `on_event` receives the events. `finish` is called at the end, while this manager still
+/// leads.
 ///
 /// # Errors
 /// Fails with a permanent error, or with a temporary one that has lasted for the duration of a
@@ -46,7 +46,7 @@ pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
     look_again: &AtomicBool,
-    fill: impl Fn(&Queue) -> Result<()>,
+    mut fill: impl FnMut(&Queue) -> Result<()>,
     mut on_event: impl FnMut(ManagerEvent<'_>),
     finish: impl FnOnce(&ItemStateCounts) -> Result<()>,
 ) -> Result<ManagerOutcome> {
@@ -73,7 +73,7 @@ pub fn run_manager(
         // This is read before the check of the items. If the last item ends before `stop` is set,
         // this returns that all have ended.
         let is_last_look = stop.load(Ordering::Relaxed);
-        match fill_and_check(queue, &fill, &mut monitor) {
+        match fill_and_check(queue, &mut fill, &mut monitor) {
             Err(error) => error_backoff.wait_or_fail(error, stop)?,
             Ok(report) => {
                 error_backoff.reset();
@@ -104,7 +104,7 @@ pub fn run_manager(
 /// Fills the queue until it is sealed, and revokes the leases of dead workers.
 fn fill_and_check(
     queue: &Queue,
-    fill: &impl Fn(&Queue) -> Result<()>,
+    fill: &mut impl FnMut(&Queue) -> Result<()>,
     monitor: &mut LeaseMonitor<'_>,
 ) -> Result<MonitorReport> {
     let is_filled = queue.sealed_trials()?.is_some();

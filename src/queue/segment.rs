@@ -10,7 +10,7 @@ use super::chunk_entry::ChunkEntry;
 use super::chunk_file::{ChunkFile, create_empty, list_chunk_files};
 use super::item::{TrialChunk, WorkItem};
 use super::item_store::Queue;
-use poolcast_base::files::sync_directory;
+use poolcast_base::files::{sync_directory, write_atomic};
 use poolcast_base::temporary;
 
 /// Maximum number of chunks in a segment.
@@ -34,36 +34,52 @@ impl Queue {
             .div_ceil(MAX_SEGMENTS)
             .clamp(MIN_SEGMENT_CHUNKS, MAX_SEGMENT_CHUNKS);
         for (number, chunks) in chunks.chunks(size).enumerate() {
-            let count = chunks.len();
-            let name = format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}");
-            self.add_segment(&name, chunks)?;
+            let name = segment_name(priority, batch, number, chunks.len());
+            self.add_segment(&name, chunks, None)?;
         }
         Ok(())
     }
 
     /// Adds a whole segment atomically, and only once. A segment never becomes empty, so renaming
-    /// another directory cannot replace it.
-    fn add_segment(&self, name: &str, chunks: &[TrialChunk]) -> Result<()> {
+    /// another directory cannot replace it. `document` is the name and the text of a file beside the
+    /// chunks. Returns false if there is already a segment with this name.
+    pub(super) fn add_segment(
+        &self,
+        name: &str,
+        chunks: &[TrialChunk],
+        document: Option<(&str, &[u8])>,
+    ) -> Result<bool> {
         let target = self.path("items").join(name);
         if target.exists() {
-            return Ok(());
+            return Ok(false);
         }
 
         temporary::remove_leftovers(&self.path("items"));
         let (temporary, ()) =
             temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
-        let made = chunks.iter().try_for_each(|chunk| {
-            create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
-        });
-        let made = made.and_then(|()| sync_directory(&temporary));
+        let made = document
+            .map_or(Ok(()), |(file, text)| {
+                write_atomic(&temporary.join(file), text)
+            })
+            .and_then(|()| {
+                chunks.iter().try_for_each(|chunk| {
+                    create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
+                })
+            })
+            .and_then(|()| sync_directory(&temporary));
 
         // The rename makes the complete segment visible at once. If it fails because another
         // process has added the same segment, this is a success too.
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
             let _ = fs_err::remove_dir_all(&temporary);
-            return if target.exists() { Ok(()) } else { Err(error) };
+            return if target.exists() {
+                Ok(false)
+            } else {
+                Err(error)
+            };
         }
-        sync_directory(&self.path("items"))
+        sync_directory(&self.path("items"))?;
+        Ok(true)
     }
 
     /// The names of the segments, the highest priority first.
@@ -128,6 +144,11 @@ impl Queue {
         let names = self.segment_names()?;
         Ok(names.iter().filter_map(|name| segment_size(name)).sum())
     }
+}
+
+/// The name of a segment of `count` chunks.
+pub(super) fn segment_name(priority: u8, batch: usize, number: usize, count: usize) -> String {
+    format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}")
 }
 
 /// The priority part of a segment's name.

@@ -7,7 +7,7 @@ use poolcast_base::shard::ArtefactFormat;
 /// The format of queue folders.
 pub const QUEUE: ArtefactFormat = ArtefactFormat {
     name: "queue",
-    version: 2,
+    version: 3,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 

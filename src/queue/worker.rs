@@ -2,11 +2,13 @@
 //! trials one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::backoff::{Backoff, ErrorBackoff};
 use super::chunk_entry::ChunkEntry;
@@ -16,6 +18,7 @@ use super::heartbeat::Heartbeat;
 use super::item_store::Queue;
 use super::journal::ResultJournal;
 use super::lease_monitor::LeaseMonitor;
+use super::proposal::read_proposal;
 
 /// Maximum time that the results of short trials wait for more results, before they are fsynced
 /// together.
@@ -35,6 +38,8 @@ pub enum AttemptOutcome<R> {
 pub struct TrialAttempt<'a> {
     /// The trial as a chunk of its own, with the number of this attempt.
     pub entry: &'a ChunkEntry,
+    /// The directory of its segment.
+    segment: &'a Path,
     heartbeat: &'a Heartbeat,
 }
 
@@ -42,6 +47,14 @@ impl TrialAttempt<'_> {
     /// The name of the worker that runs it.
     pub fn worker(&self) -> &str {
         &self.heartbeat.worker
+    }
+
+    /// Reads the document of the trial's proposal; `None` for a trial that was not proposed.
+    ///
+    /// # Errors
+    /// Fails for a document that is damaged.
+    pub fn proposal<P: DeserializeOwned>(&self) -> Result<Option<P>> {
+        read_proposal(self.segment)
     }
 
     /// Returns true if it must stop because the queue is paused.
@@ -217,7 +230,7 @@ impl<'a> QueueWorker<'a> {
         let entry = chunk.lease.entry.single_item(position);
 
         let outcome = if may_go_on {
-            self.attempt_trial(&entry, attempt)
+            self.attempt_trial(&entry, &chunk.lease.dir, attempt)
         } else {
             Err(ChunkEnd::Stopped)
         };
@@ -245,16 +258,18 @@ impl<'a> QueueWorker<'a> {
         }
     }
 
-    /// Makes an attempt at the trial of `entry`.
+    /// Makes an attempt at the trial of `entry`, in the directory `segment`.
     fn attempt_trial<R>(
         &self,
         entry: &ChunkEntry,
+        segment: &Path,
         attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
     ) -> Result<R, ChunkEnd> {
         self.heartbeat.begin_item(entry.next_item(), self.limit);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             attempt(&TrialAttempt {
                 entry,
+                segment,
                 heartbeat: &self.heartbeat,
             })
         }));

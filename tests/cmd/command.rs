@@ -155,7 +155,7 @@ fn hyperband_ends_programs_that_are_behind() {
         "run_cap: 6",
         "run_cap: 8\nearly_terminate: {type: hyperband, min_iter: 1}",
     );
-    // The trials of the second round are worse, and would never end.
+    // The later trials are worse, and would never end. Each of them knows one that has ended.
     let program = r#"
 if [ "$POOLCAST_TRIAL" -le 4 ]; then echo '{"val": {"loss": 1}}'; exit; fi
 echo '{"val": {"loss": 5}}'
@@ -308,11 +308,36 @@ echo '{"val": {"loss": 1}}'
     insta::assert_snapshot!(output);
 }
 
+/// Three trials at a time: the first one lasts until all others have ended.
+#[test]
+fn slow_trial_keeps_no_worker_waiting() {
+    let sweep = SWEEP
+        .replace("random", "bayes")
+        .replace("run_cap: 6", "run_cap: 24");
+    let program = r#"
+if [ "$POOLCAST_TRIAL" = 1 ]; then
+    while [ ! -e go_on ]; do sleep 0.05; done
+fi
+if [ "$POOLCAST_TRIAL" = 24 ]; then touch go_on; fi
+echo '{"val": {"loss": 1}}'
+"#;
+    let place = place(&sweep, program);
+    let printed = place.stdout("sweep run sweep.yaml -o out --threads 3");
+    assert!(printed.starts_with("24 trials: 24 done"), "{printed}");
+    for row in rows(&place) {
+        let trial = row["trial"].as_u64().expect("a number");
+        let unseen = row["unseen"].as_array().expect("numbers");
+        let knows_first = !unseen.contains(&json!(1));
+        assert_eq!(trial == 1, knows_first, "{row}");
+        assert!(unseen.len() <= 6, "it knows what has ended: {row}");
+    }
+}
+
 #[test]
 fn bayes_learns_from_the_last_value() {
     let sweep = SWEEP
-        .replace("random", "bayes")
-        .replace("run_cap: 6", "run_cap: 9");
+        .replace("random", "bayes\ndeterministic: true\ntrials_per_round: 6")
+        .replace("run_cap: 6", "run_cap: 18");
     let place = place(&sweep, TRAIN);
     place.stdout("sweep run sweep.yaml -o out --threads 2");
     let draws = |place: &Place| -> Vec<Value> {

@@ -355,7 +355,7 @@ preprocessing: {parameters: {j: 3, m: 4, timeframe_len: 20}}
 training:
   time_cuts: 2
   parameters: {model: {values: [lstm, mlp, outcomes]}, hidden_size: {values: [4, 8]}, learning_rate: 0.01, batch_size: 64}
-wandb: {sweep: {method: grid, early_terminate: {type: asha, min_iter: 3, eta: 3}}}
+wandb: {sweep: {method: grid, deterministic: true, early_terminate: {type: asha, min_iter: 3, eta: 3}}}
 evaluation: {resamples: 20}
 ",
     );
@@ -373,18 +373,21 @@ evaluation: {resamples: 20}
 }
 
 #[test]
-fn adaptive_sweeps_do_not_depend_on_thread_count() {
+fn deterministic_sweeps_do_not_depend_on_thread_count() {
     let place = short_place();
     place.write(
         "bayes.yaml",
-        sweep("method: bayes", "runs: 14\nepochs: 1\n"),
+        sweep(
+            "method: bayes, deterministic: true",
+            "runs: 14\nepochs: 1\n",
+        ),
     );
-    let hyperband = "early_terminate: {type: hyperband, min_iter: 1, eta: 2}";
+    let hyperband = "deterministic: true, early_terminate: {type: hyperband, min_iter: 1, eta: 2}";
     place.write("hyperband.yaml", sweep(hyperband, "runs: 10\nepochs: 3\n"));
     place.write(
         "asha.yaml",
         sweep(
-            "method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}",
+            "method: sobol, deterministic: true, early_terminate: {type: asha, min_iter: 1, eta: 2}",
             "runs: 8\nepochs: 4\n",
         ),
     );

@@ -693,7 +693,7 @@ fn what_is_no_sweep_is_named() {
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
     error: cannot continue the sweep in `sweep`
-      caused by: `sweep/queue` has queue format version 72, and this program reads version 2
+      caused by: `sweep/queue` has queue format version 73, and this program reads version 3
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");
@@ -718,7 +718,7 @@ fn unwritable_folder_is_reported_by_name() {
 }
 
 #[test]
-fn adaptive_sweeps_do_not_depend_on_the_number_of_workers() {
+fn deterministic_sweeps_do_not_depend_on_the_number_of_workers() {
     for (keys, runs) in [
         ("method: bayes", 6),
         ("early_terminate: {type: hyperband, min_iter: 1, eta: 2}", 6),
@@ -729,7 +729,7 @@ fn adaptive_sweeps_do_not_depend_on_the_number_of_workers() {
     ] {
         let place = Place::with_short_log();
         let sweep = format!(
-            "{}wandb: {{sweep: {{{keys}}}}}\n",
+            "{}wandb: {{sweep: {{deterministic: true, {keys}}}}}\n",
             SMALL.replace("runs: 3", &format!("runs: {runs}"))
         );
         place.write("learns.yaml", &sweep);

@@ -15,7 +15,7 @@ use super::python_text::{python_json, yaml_json};
 use super::report_reader::ReportReader;
 use super::trial_process::{self, TrialProcess};
 use crate::config::{CommandConfig, Config};
-use crate::plan::rounds;
+use crate::plan::schedule;
 use crate::plan::{EarlierTrial, ReportedValues, TrialConfig, TrialRow};
 use poolcast_base::error::EXIT_CHECKPOINTED;
 use poolcast_base::{escape, files, manifest};
@@ -236,9 +236,8 @@ impl CommandAttempt<'_> {
             if report.reports > known {
                 known = report.reports;
                 self.attempt.report_epoch(known, report.value);
-                let trial = self.attempt.entry.next_item().trial;
                 let values = report.values.iter().copied().flatten().collect();
-                if rounds::is_behind(self.config(), trial, &self.earlier, values) {
+                if schedule::is_behind(self.config(), &self.earlier, values) {
                     process.stop();
                     return Ok(ProgramEnd::Terminated);
                 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::deadline::AttemptDeadline;
 use crate::plan::SweepFolder;
 use crate::plan::TrialConfig;
-use crate::plan::rounds;
+use crate::plan::schedule;
 use crate::plan::trial_dir;
 use crate::plan::{EarlierTrial, TrialRow};
 use poolcast_base::{files, manifest};
@@ -147,7 +147,7 @@ impl NetworkAttempt<'_> {
 
     /// Returns true if the configuration or other trials end the trial after `epochs`.
     fn ends_by_plan(&self, epochs: &[Epoch]) -> bool {
-        rounds::ends_after(
+        schedule::ends_after(
             &self.sweep.config,
             self.attempt.entry.next_item(),
             &self.earlier,

@@ -218,7 +218,7 @@ impl SweepPart<'_> {
         data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<PartAttempt> {
-        let written = self.sweep.trials()?.draw(trial, &[])?;
+        let written = self.sweep.trials()?.draw(trial)?;
         let item = WorkItem {
             trial,
             budget: whole_budget(&written),

@@ -27,7 +27,7 @@ pub fn measure_trial(
     limit: Duration,
     dir: &Path,
 ) -> Result<f64> {
-    let trial = TrialConfig::new(sweep.trials()?.draw(trial, &[])?)?;
+    let trial = TrialConfig::new(sweep.trials()?.draw(trial)?)?;
     let settings = match &trial.model {
         TrialModel::Network(settings) => settings,
         TrialModel::Pipeline(task) => return measure_fit(sweep, &trial, task, limit),

@@ -12,7 +12,6 @@ use crate::config::TrialSource;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
 use crate::plan::network_trial_count;
-use crate::plan::rounds;
 use crate::plan::{publish_lock_file, trial_dir};
 use poolcast_base::{files, manifest};
 use poolcast_holds::training;
@@ -161,7 +160,7 @@ impl<'a> TrialFiles<'a> {
         // A network at a rung of ASHA keeps its checkpoint, because the trial may be promoted and
         // then continues from there.
         let is_fit = row.fit.is_some();
-        let may_be_promoted = rounds::asha_settings(&self.sweep.config).is_some()
+        let may_be_promoted = self.sweep.config.wandb.sweep.asha().is_some()
             && row
                 .metrics
                 .as_ref()
@@ -199,7 +198,7 @@ impl<'a> TrialFiles<'a> {
         // The comparison with pipelines may need the model, and the trial may continue from its
         // rung.
         let is_needed = !self.sweep.config.pipelines.is_empty()
-            || rounds::asha_settings(&self.sweep.config).is_some();
+            || self.sweep.config.wandb.sweep.asha().is_some();
         if is_needed {
             return Ok(());
         }

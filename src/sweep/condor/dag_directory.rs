@@ -27,7 +27,7 @@ impl DagPlan {
 
         let trials = SweepTrials::from_config(&self.config)?;
         for (name, &trial) in &self.tensors {
-            let text = poolcast_config::yaml::write(&trials.draw(trial, &[])?)?;
+            let text = poolcast_config::yaml::write(&trials.draw(trial)?)?;
             files.insert(format!("tensors/{name}.yaml"), text);
         }
 

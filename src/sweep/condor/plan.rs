@@ -146,7 +146,7 @@ fn check_names(config: &Config) -> Result<()> {
 
 /// The kind of `trial`. Fails for a trial that cannot run.
 fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
-    let drawn = TrialConfig::new(trials.draw(trial, &[])?)
+    let drawn = TrialConfig::new(trials.draw(trial)?)
         .with_context(|| format!("trial {trial} cannot run"))?;
     let fits = match drawn.model {
         TrialModel::Network(_) => "network".to_owned(),

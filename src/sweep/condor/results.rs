@@ -60,7 +60,7 @@ pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
             for trial in trials {
                 if let Entry::Vacant(entry) = rows.entry(trial) {
                     entry.insert(sweep::lost_row(
-                        &drawn.draw(trial, &[])?,
+                        &drawn.draw(trial)?,
                         trial,
                         error.trim_end(),
                     ));

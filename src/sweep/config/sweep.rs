@@ -1,5 +1,7 @@
 //! The section `wandb.sweep`: how a sweep draws its trials, and which trials it stops early.
 
+use std::num::NonZeroUsize;
+
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,10 @@ pub struct SweepConfig {
     pub metric: Metric,
     pub run_cap: Option<usize>,
     pub early_terminate: Option<EarlyTerminate>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deterministic: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials_per_round: Option<NonZeroUsize>,
 }
 
 /// The method by which a sweep draws its trials.
@@ -110,6 +116,30 @@ impl SweepConfig {
         parts.next().is_none().then_some(given)
     }
 
+    /// Returns true if the trials of a network or a program are proposed during the sweep. Otherwise
+    /// all of them are known from the start.
+    pub(crate) fn proposes_trials(&self) -> bool {
+        self.learns_from_earlier() || self.asha().is_some()
+    }
+
+    /// Returns true if a trial's parameters or its end depend on other trials.
+    pub(crate) fn learns_from_earlier(&self) -> bool {
+        self.method == Method::Bayes || self.compares_trials()
+    }
+
+    /// Returns true if the end of a trial depends on other trials.
+    pub(crate) fn compares_trials(&self) -> bool {
+        matches!(self.early_terminate, Some(EarlyTerminate::Hyperband(_)))
+    }
+
+    /// The settings of `asha`, if trials may be promoted from rung to rung.
+    pub(crate) fn asha(&self) -> Option<&Asha> {
+        match &self.early_terminate {
+            Some(EarlyTerminate::Asha(asha)) => Some(asha),
+            _ => None,
+        }
+    }
+
     /// Checks that `id`, if it is set, can name a sweep on W&B, and that no conflicting key is set.
     fn check_id(&self) -> Result<()> {
         let Some(id) = &self.id else {
@@ -150,6 +180,13 @@ impl SweepConfig {
         if let Some(run_cap) = self.run_cap {
             check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
         }
+        ensure!(
+            self.deterministic || self.trials_per_round.is_none(),
+            hinted(
+                "`wandb.sweep.trials_per_round` has no effect on a sweep without rounds",
+                "add `deterministic: true`, or remove `trials_per_round`"
+            )
+        );
         match &self.early_terminate {
             None => Ok(()),
             Some(EarlyTerminate::Hyperband(hyperband)) => hyperband.check(),

@@ -37,7 +37,7 @@ const MARKS: [&str; 7] = [
 ];
 
 /// Keys whose values are used.
-const USED: [&str; 13] = [
+const USED: [&str; 15] = [
     "program",
     "command",
     "method",
@@ -51,6 +51,8 @@ const USED: [&str; 13] = [
     "project",
     "seed",
     "out",
+    "deterministic",
+    "trials_per_round",
 ];
 
 /// Keys for W&B's servers: a search on them, jobs of W&B Launch, and versions of the format.
@@ -127,7 +129,12 @@ impl FileReader<'_> {
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let name = self.text_at("name")?.or(stem.map(str::to_owned));
         sweep["name"] = json!(name.unwrap_or_else(|| "sweep".to_owned()));
-        for key in ["early_terminate", "run_cap"] {
+        for key in [
+            "early_terminate",
+            "run_cap",
+            "deterministic",
+            "trials_per_round",
+        ] {
             if let Some(value) = self.whole_numbers_at(key) {
                 sweep[key] = value;
             }

@@ -30,6 +30,8 @@ pub use ensemble_model::write_ensemble;
 pub use found_members::find_members;
 pub use input_values::{InputKind, InputValue};
 pub(crate) use outcome::earlier_trials;
+#[cfg(test)]
+pub(crate) use outcome::quarantined_row;
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use probed_scores::probed_scores;
 pub(crate) use results::write_results;

@@ -15,8 +15,7 @@ use crate::attempts::ComparisonGroup;
 use crate::plan::ROWS_FILE;
 use crate::plan::SweepFolder;
 use crate::plan::network_trial_count;
-use crate::plan::rounds;
-use crate::plan::{EarlierTrial, EndedTrial, TrialEnd, TrialRow};
+use crate::plan::{EarlierTrial, EndedTrial, Proposal, TrialEnd, TrialRow};
 use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingMetrics;
@@ -371,15 +370,8 @@ pub(crate) fn earlier_trials(
         .into_iter()
         .map(|(item, found)| (item, found.kept))
         .collect();
-    let mut lost: Vec<WorkItem> = entries
-        .iter()
-        .flat_map(ChunkEntry::given_up_items)
-        .collect();
-    lost.sort_unstable();
-    for item in lost {
-        let before: Vec<EarlierTrial> = ended.range(..item).map(|(_, one)| one.clone()).collect();
-        let row = quarantined_row(sweep, queue, item, &before)?;
-        ended.entry(item).or_insert_with(|| row.result.into());
+    for row in given_up_rows(sweep, queue, &entries)? {
+        ended.entry(row.item()).or_insert_with(|| row.result.into());
     }
     Ok(ended.into_values().collect())
 }
@@ -390,38 +382,24 @@ fn given_up_rows(
     queue: &Queue,
     entries: &[ChunkEntry],
 ) -> Result<Vec<TrialRow>> {
-    let items: Vec<WorkItem> = entries
-        .iter()
-        .flat_map(ChunkEntry::given_up_items)
-        .collect();
-    if items.is_empty() {
-        return Ok(Vec::new());
-    }
-    // The parameters of a trial may depend on earlier trials.
-    let known = if rounds::learns_from_earlier(&sweep.config) {
-        earlier_trials(sweep, queue, entries)?
-    } else {
-        Vec::new()
-    };
-    let row = |item: WorkItem| {
-        let before: Vec<EarlierTrial> = known
-            .iter()
-            .filter(|one| one.item() < item)
-            .cloned()
-            .collect();
-        quarantined_row(sweep, queue, item, &before)
-    };
-    items.into_iter().map(row).collect()
+    let items = entries.iter().flat_map(ChunkEntry::given_up_items);
+    items
+        .map(|item| quarantined_row(sweep, queue, item))
+        .collect()
 }
 
-/// The row of an item that was given up because too many workers died of it. `ended` has the earlier
-/// trials.
-fn quarantined_row(
+/// The row of an item that was given up because too many workers died of it.
+pub(crate) fn quarantined_row(
     sweep: &SweepFolder,
     queue: &Queue,
     item: WorkItem,
-    ended: &[EarlierTrial],
 ) -> Result<TrialRow> {
-    let config = sweep.trial_config(item.trial, ended)?;
-    Ok(TrialRow::quarantined(item, queue.settings.tries, &config))
+    let is_proposed = sweep.is_proposed(item.trial)?;
+    let proposal = is_proposed
+        .then(|| Proposal::find(queue, item))
+        .transpose()?;
+    let config = sweep.trial_config(item.trial, proposal.as_ref())?;
+    let mut row = TrialRow::quarantined(item, queue.settings.tries, &config);
+    row.unseen = proposal.and_then(|proposal| proposal.unseen);
+    Ok(row)
 }

@@ -7,14 +7,13 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::earlier_trial::EarlierTrial;
 use super::given_points::{GivenPoints, POINTS_FILE};
 use super::paths::{
     BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, ensemble_dir, queue_dir,
 };
+use super::proposal::Proposal;
 use super::trials::SweepTrials;
 use crate::config::{Config, TrialSource};
-use crate::plan::rounds;
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
@@ -126,16 +125,29 @@ impl SweepFolder {
             .context("the trials of the sweep are not known")
     }
 
-    /// The configuration of `trial`, counted from 1, as it is written. `ended` has all trials of
-    /// earlier rounds.
+    /// The configuration of `trial`, counted from 1, as it is written. `proposal` is needed for a trial
+    /// that is proposed during the sweep.
     ///
     /// # Errors
     /// Fails for a trial that does not exist, or has no given point yet.
-    pub(crate) fn trial_config(&self, trial: usize, ended: &[EarlierTrial]) -> Result<Config> {
+    pub(crate) fn trial_config(&self, trial: usize, proposal: Option<&Proposal>) -> Result<Config> {
         if self.config.wandb.sweep.id.is_some() {
             return GivenPoints::read(&self.dir)?.trial_config(&self.config, trial);
         }
-        rounds::trial_config(self.trials()?, trial, ended)
+        let trials = self.trials()?;
+        match proposal {
+            Some(proposal) => Ok(trials.network_config(&proposal.point)),
+            None => trials.draw(trial),
+        }
+    }
+
+    /// Returns true if `trial` is proposed during the sweep.
+    ///
+    /// # Errors
+    /// Fails if the trials cannot be found.
+    pub(crate) fn is_proposed(&self, trial: usize) -> Result<bool> {
+        let sweep = &self.config.wandb.sweep;
+        Ok(sweep.proposes_trials() && trial <= self.trials()?.network_count())
     }
 
     /// Its queue; `None` once all trials have ended.

@@ -7,8 +7,9 @@ mod network_draws;
 mod parameter_names;
 mod paths;
 mod pipeline_draws;
+mod proposal;
 mod reported_values;
-pub(crate) mod rounds;
+pub(crate) mod schedule;
 mod trial_config;
 mod trial_row;
 mod trials;
@@ -27,6 +28,7 @@ pub(crate) use paths::{
     PREDICTIONS_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, publish_lock_file, queue_dir,
     wait_samples_dir,
 };
+pub(crate) use proposal::Proposal;
 pub use reported_values::ReportedValues;
 pub use trial_config::{TrialConfig, TrialModel};
 pub(crate) use trial_row::whole_budget;

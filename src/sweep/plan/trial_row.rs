@@ -102,6 +102,10 @@ pub struct EndedTrial {
     pub split: Option<String>,
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
+    /// The earlier trials that had not ended when this one was drawn. It learns from all other earlier
+    /// trials, so the draw can be made again from their rows. `None` if trials do not learn from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Vec<usize>>,
     /// The metrics of its training.
     pub metrics: Option<TrainingMetrics>,
     /// The scores of a pipeline, for each fold and for the held-out rows.
@@ -190,6 +194,7 @@ impl TrialRow {
                 .cloned()
                 .filter(|_| config.data.is_given()),
             parameters,
+            unseen: None,
             metrics: None,
             fit: None,
             waits: None,

@@ -107,6 +107,11 @@ impl SweepTrials {
         &self.networks.repeats
     }
 
+    /// The number of trials of the network, of wait models or of a program.
+    pub(crate) fn network_count(&self) -> usize {
+        self.networks.count
+    }
+
     /// Draws the hyper-parameters of trial `trial` of the network. `history` has the known results
     /// of other trials.
     ///
@@ -120,17 +125,22 @@ impl SweepTrials {
         draw_network_point(&self.config, self.networks.draw_of(trial), history)
     }
 
+    /// The configuration of a trial of the network that tries `point`, as it is written.
+    pub(crate) fn network_config(&self, point: &SearchPoint) -> Config {
+        Config {
+            pipelines: BTreeMap::new(),
+            ..self.config.with_point(point)
+        }
+    }
+
     /// The configuration of trial `trial` as it is written, with a value for every parameter that
-    /// the trial draws. `history` has the known results of the network's other trials.
+    /// the trial draws. For the method `bayes`, no result of another trial is known.
     ///
     /// # Errors
     /// Fails for a trial that does not exist.
-    pub fn draw(&self, trial: usize, history: &[ObservedTrial]) -> Result<Config> {
+    pub fn draw(&self, trial: usize) -> Result<Config> {
         if trial <= self.networks.count {
-            return Ok(Config {
-                pipelines: BTreeMap::new(),
-                ..self.config.with_point(&self.network_point(trial, history)?)
-            });
+            return Ok(self.network_config(&self.network_point(trial, &[])?));
         }
 
         let place = self
@@ -207,8 +217,21 @@ impl SweepTrials {
         self.pipelines.iter().map(PipelineDraws::len).sum()
     }
 
+    /// Returns the chunks of the trials that do not depend on results, in the order in which workers
+    /// begin them. Trials of pipelines never do.
+    pub(crate) fn known_chunks(&self) -> Vec<TrialChunk> {
+        let mut chunks = Vec::new();
+        if !self.config.wandb.sweep.proposes_trials() {
+            let budget = self.config.epochs;
+            let networks = 1..=self.networks.count;
+            chunks.extend(networks.map(|trial| TrialChunk::from(WorkItem { trial, budget })));
+        }
+        chunks.extend(self.pipeline_chunks());
+        self.in_order(chunks)
+    }
+
     /// Puts `chunks` in the order in which workers begin them.
-    pub(crate) fn in_order(&self, mut chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
+    fn in_order(&self, mut chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         match self.config.trial_order {
             TrialOrder::Shuffled => {
                 // Any finished subset is then a sample of all trials.
@@ -319,7 +342,7 @@ mod tests {
     fn all(config: &Config) -> Vec<(String, String, String)> {
         let trials = SweepTrials::from_config(config).expect("counted");
         let name = |trial| {
-            let drawn = trials.draw(trial, &[]).expect("drawn");
+            let drawn = trials.draw(trial).expect("drawn");
             let task = PipelineTask::from_config(&drawn)
                 .expect("read")
                 .expect("a pipeline");
@@ -355,11 +378,11 @@ mod tests {
         let whole = config(&tables()).expect("a configuration");
         let trial = SweepTrials::from_config(&whole)
             .expect("counted")
-            .draw(7, &[])
+            .draw(7)
             .expect("drawn");
         let alone = SweepTrials::from_config(&trial).expect("counted");
         assert_eq!(alone.count(), 1);
-        let again = alone.draw(1, &[]).expect("drawn");
+        let again = alone.draw(1).expect("drawn");
         assert_eq!(
             serde_json::to_value(&again).expect("JSON"),
             serde_json::to_value(&trial).expect("JSON")
@@ -379,12 +402,12 @@ mod tests {
             2 + 3 + 4,
             "and the grid has the samples' sizes, too"
         );
-        let network = trials.draw(2, &[]).expect("drawn");
+        let network = trials.draw(2).expect("drawn");
         assert!(
             network.pipelines.is_empty()
                 && PipelineTask::from_config(&network).expect("read").is_none()
         );
-        let trial = trials.draw(9, &[]).expect("drawn");
+        let trial = trials.draw(9).expect("drawn");
         assert_eq!(
             (
                 trial.runs,
@@ -396,7 +419,7 @@ mod tests {
             SweepTrials::from_config(&trial).expect("counted").count(),
             1
         );
-        assert!(trials.draw(10, &[]).is_err());
+        assert!(trials.draw(10).is_err());
     }
 
     /// A configuration of tables with one split and only the pipelines `pipelines`.
@@ -409,7 +432,7 @@ mod tests {
 
     fn drawn(trials: &SweepTrials) -> Vec<SearchPoint> {
         (1..=trials.count())
-            .map(|trial| hyper_parameters(&trials.draw(trial, &[]).expect("drawn")))
+            .map(|trial| hyper_parameters(&trials.draw(trial).expect("drawn")))
             .collect()
     }
 
@@ -539,7 +562,7 @@ mod tests {
                 SweepTrials::from_config(&Config::load(None, &flags).expect("a configuration"))
                     .expect("counted");
             let task = |chunk: &TrialChunk| {
-                PipelineTask::from_config(&trials.draw(chunk.first.trial, &[]).expect("drawn"))
+                PipelineTask::from_config(&trials.draw(chunk.first.trial).expect("drawn"))
             };
             let arranged = trials.in_order(trials.pipeline_chunks());
             let tasks = arranged

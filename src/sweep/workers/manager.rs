@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::fill_queue::fill_queue;
+use super::fill_queue::QueueFiller;
 use crate::outcomes::TrialOutcomes;
 use crate::outcomes::write_results;
 use crate::plan::LOG_FILE;
@@ -53,12 +53,13 @@ pub fn manage_trials(
         note(&text);
     };
 
+    let mut filler = QueueFiller::new(sweep, prepare);
     let fill = |queue: &Queue| {
         // Workers must know which files to keep before any of them claims a trial.
         if queue.kept_trials() != Some(keep) {
             queue.set_kept_trials(keep)?;
         }
-        fill_queue(sweep, queue, &prepare)
+        filler.fill(queue)
     };
 
     let finish = |counts: &ItemStateCounts| {

@@ -186,7 +186,7 @@ fn check_program(command: &CommandConfig) -> Result<()> {
 fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
     for number in 1..=network_trial_count(config)? {
-        TrialConfig::new(trials.draw(number, &[])?)?;
+        TrialConfig::new(trials.draw(number)?)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::attempts::PipelineAttempt;
 use crate::attempts::TrialFiles;
@@ -14,10 +14,8 @@ use crate::attempts::{NetworkAttempt, trained_epochs};
 use crate::attempts::{SharedData, trial_data};
 use crate::outcomes::earlier_trials;
 use crate::plan::SweepFolder;
-use crate::plan::network_trial_count;
-use crate::plan::rounds;
 use crate::plan::trial_dir;
-use crate::plan::{EarlierTrial, TrialEnd, TrialRow};
+use crate::plan::{EarlierTrial, Proposal, TrialEnd, TrialRow};
 use crate::plan::{TrialConfig, TrialModel};
 use poolcast_base::manifest;
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
@@ -97,9 +95,11 @@ impl SweepWorker<'_> {
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<AttemptOutcome<TrialRow>> {
         let trial = attempt.entry.next_item().trial;
-        let earlier = self.earlier_trials(trial)?;
-        let written = self.sweep.trial_config(trial, &earlier)?;
+        let proposal = self.proposal(attempt)?;
+        let earlier = self.earlier_trials(proposal.as_ref())?;
+        let written = self.sweep.trial_config(trial, proposal.as_ref())?;
         let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
+        row.unseen = proposal.and_then(|proposal| proposal.unseen);
         let trial = match TrialConfig::new(written) {
             Ok(trial) => trial,
             Err(error) => return Ok(deadline.fail(row, TrialEnd::Invalid, &error)),
@@ -164,14 +164,26 @@ impl SweepWorker<'_> {
         deadline.end_attempt(row, outcome)
     }
 
-    /// The trials that `trial` learns from.
-    fn earlier_trials(&self, trial: usize) -> Result<Vec<EarlierTrial>> {
-        let config = &self.sweep.config;
-        let learns = rounds::learns_from_earlier(config) && trial <= network_trial_count(config)?;
-        if !learns {
-            return Ok(Vec::new());
+    /// Reads the proposal of a trial that is proposed during the sweep.
+    fn proposal(&self, attempt: &TrialAttempt<'_>) -> Result<Option<Proposal>> {
+        let trial = attempt.entry.next_item().trial;
+        if !self.sweep.is_proposed(trial)? {
+            return Ok(None);
         }
-        earlier_trials(self.sweep, self.queue, &self.queue.chunk_entries()?)
+        let proposal = attempt.proposal::<Proposal>()?;
+        let why = || format!("trial {trial} was not proposed by a manager of this sweep");
+        proposal.with_context(why).map(Some)
+    }
+
+    /// The trials with which the trial of `proposal` is compared while it runs.
+    fn earlier_trials(&self, proposal: Option<&Proposal>) -> Result<Vec<EarlierTrial>> {
+        let compares = self.sweep.config.wandb.sweep.compares_trials();
+        let Some(proposal) = proposal.filter(|_| compares) else {
+            return Ok(Vec::new());
+        };
+        let mut ended = earlier_trials(self.sweep, self.queue, &self.queue.chunk_entries()?)?;
+        ended.retain(|one| proposal.learns_from(one.trial));
+        Ok(ended)
     }
 
     /// Returns true if other workers have trained the trial of `row` further. A worker that was

@@ -24,9 +24,9 @@ pub struct RungResult {
     pub value: Option<f64>,
 }
 
-/// Returns the items to work on next. At each of `rungs` rungs but the last, the best `1 / eta` of
-/// the trials that are `done` with the rung continue at the next one, unless that item is in
-/// `begun`. Equal values keep the order of `done`.
+/// Returns the items to work on next, the highest rung first. At each of `rungs` rungs but the last,
+/// the best `1 / eta` of the trials that are `done` with the rung continue at the next one, unless
+/// that item is in `begun`. Equal values keep the order of `done`.
 ///
 /// A promotion is final: a trial stays promoted when later results are better.
 pub fn promoted_items(
@@ -38,7 +38,7 @@ pub fn promoted_items(
 ) -> Vec<RungItem> {
     let mut promoted = Vec::new();
 
-    for rung in 0..rungs.saturating_sub(1) {
+    for rung in (0..rungs.saturating_sub(1)).rev() {
         let results: Vec<&RungResult> = done.iter().filter(|one| one.item.rung == rung).collect();
 
         // A failed trial is never promoted, but it counts as one of the results.
