@@ -68,6 +68,7 @@ impl Leadership {
                     }
                     WorkerHealth::Silent => {}
                     WorkerHealth::Dead => {
+                        monitor.give_back_leases(leader)?;
                         if let Some(lease) = claim_from_dead(&seat, &heartbeat.worker)? {
                             return Ok(LeaderElection::Won {
                                 leadership: Leadership {
@@ -132,7 +133,8 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::QueueSettings;
+    use crate::{QueueSettings, TrialChunk, WorkItem};
+    use poolcast_base::process::Process;
 
     #[test]
     fn one_manager_leads_and_a_dead_leader_is_replaced() {
@@ -186,5 +188,64 @@ mod tests {
         assert!(second.is_ours(), "who lost the seat cannot give it away");
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(take(), LeaderElection::Stopped));
+    }
+
+    /// A queue whose two items are leased by `w1` and `w2`, and whose leader is `m1`. All are dead, and
+    /// `w1` was in the process of the leader.
+    fn queue_of_dead_workers(dir: &tempfile::TempDir) -> Queue {
+        let path = dir.path().join("queue");
+        let queue = Queue::create(&path, QueueSettings::default()).expect("made");
+        let chunks = [1, 2].map(|trial| TrialChunk::from(WorkItem { trial, budget: 1 }));
+        queue.add_chunks(0, 100, &chunks).expect("added");
+
+        let name = queue.segment_names().expect("listed").remove(0);
+        for file in queue.chunk_files(&name).expect("listed") {
+            let worker = format!("w{}", file.entry.next_item().trial);
+            file.claim(&worker).expect("claimed").expect("ready");
+        }
+        let seats = list_chunk_files(&seat_dir(&queue)).expect("listed");
+        seats[0].claim("m1").expect("claimed").expect("free");
+        let dead = |start: &str| {
+            let mut process = serde_json::json!(Process::current());
+            process["start"] = start.into();
+            process
+        };
+        for (worker, process) in [("w1", dead("1")), ("w2", dead("2")), ("m1", dead("1"))] {
+            let heartbeat = serde_json::json!({"beat": 1, "process": process, "work": null});
+            let file = queue.path("workers").join(worker);
+            fs_err::write(file, heartbeat.to_string()).expect("written");
+        }
+        queue
+    }
+
+    fn attempts(queue: &Queue) -> Vec<(u32, bool)> {
+        let mut entries = queue.chunk_entries().expect("listed");
+        entries.sort_by_key(|entry| entry.chunk);
+        let attempt = |entry: &ChunkEntry| (entry.attempt, entry.state == ChunkState::Ready);
+        entries.iter().map(attempt).collect()
+    }
+
+    #[test]
+    fn death_of_a_whole_process_is_no_attempt() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = queue_of_dead_workers(&dir);
+        let report = LeaseMonitor::new(&queue)
+            .check_leases(None)
+            .expect("checked");
+        assert_eq!(report.lost_leases.len(), 2);
+        assert_eq!(attempts(&queue), [(1, true), (2, true)]);
+    }
+
+    #[test]
+    fn next_leader_gives_back_the_leases_of_the_process() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = queue_of_dead_workers(&dir);
+        let won = Leadership::take(&queue, &AtomicBool::new(false)).expect("asked");
+        assert!(matches!(won, LeaderElection::Won { .. }));
+        assert_eq!(attempts(&queue), [(1, true), (1, false)]);
+        LeaseMonitor::new(&queue)
+            .check_leases(None)
+            .expect("checked");
+        assert_eq!(attempts(&queue), [(1, true), (2, true)]);
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::chunk_entry::ChunkState;
+use super::chunk_entry::{ChunkEntry, ChunkState};
+use super::chunk_file::ChunkFile;
 use super::heartbeat::parse_heartbeat;
 use super::item::WorkItem;
 use super::item_store::Queue;
@@ -123,7 +124,7 @@ impl<'a> LeaseMonitor<'a> {
                 .entry(worker.clone())
                 .or_insert_with(|| self.worker_health(worker, watched));
             if health == WorkerHealth::Dead
-                && let Some(next) = file.revoke(self.queue.settings.tries)?
+                && let Some(next) = self.revoke(file, worker)?
             {
                 report.lost_leases.push(LostLease {
                     item: file.entry.next_item(),
@@ -140,6 +141,42 @@ impl<'a> LeaseMonitor<'a> {
             self.closed.insert(name.to_owned(), counts);
         }
         Ok(counts)
+    }
+
+    /// Revokes the lease of the dead `worker`. If the leader died in the same process, somebody killed
+    /// that process or its host, and the trial is not to blame: the lease is given back then, so that
+    /// this attempt does not count.
+    fn revoke(&self, file: &ChunkFile, worker: &str) -> Result<Option<ChunkEntry>> {
+        let leader = self.queue.leader_name();
+        if leader.is_some_and(|leader| self.are_one_process(&leader, worker)) {
+            let is_ready = file.give_back()?;
+            return Ok(is_ready.then(|| file.entry.with_state(ChunkState::Ready)));
+        }
+        file.revoke(self.queue.settings.tries)
+    }
+
+    /// Gives back the leases of all workers in the process of the dead `leader`. The seat must still
+    /// name it, because other processes revoke these leases once it does not.
+    pub(super) fn give_back_leases(&self, leader: &str) -> Result<()> {
+        for name in self.queue.segment_names()? {
+            for file in self.queue.chunk_files(&name)? {
+                if let ChunkState::Leased(worker) = &file.entry.state
+                    && self.are_one_process(leader, worker)
+                {
+                    file.give_back()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if both workers are known to belong to one process.
+    fn are_one_process(&self, a: &str, b: &str) -> bool {
+        let process = |worker| {
+            let heartbeat = parse_heartbeat(&self.queue.read_heartbeat_file(worker)?)?;
+            Some(heartbeat.process)
+        };
+        process(a).is_some_and(|a| Some(a) == process(b))
     }
 
     /// Time that this process has watched since its last check, limited to a quarter of a lease.
