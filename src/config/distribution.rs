@@ -54,44 +54,74 @@ impl Distribution {
         }
     }
 
-    /// Returns the value for a trial at the quantile `unit`, from 0 to 1. If W&B would round a
-    /// logarithmic distribution down to 0, which is outside of it (a batch of no samples), this is
-    /// the smallest positive multiple of `q`.
+    /// Returns the value for a trial at the quantile `unit`, from 0 to 1. A rounded value is never
+    /// outside of the bounds, as it can be for W&B: it is then the nearest multiple of `q` between
+    /// them. In the same way, a logarithmic distribution is never rounded down to 0 (a batch of no
+    /// samples).
     pub fn draw(&self, unit: f64) -> Value {
-        let value = self.quantile(unit.clamp(UNIT_BOUNDS[0], UNIT_BOUNDS[1]));
-        match self.form {
-            DistributionForm::Real {
-                exp: true,
-                q: Some(q),
-                ..
-            } if value.as_f64() == Some(0.0) => q.multiple(1.0),
+        let unit = unit.clamp(UNIT_BOUNDS[0], UNIT_BOUNDS[1]);
+        let value = self.quantile(unit);
+        match (&self.form, value.as_f64()) {
+            (
+                DistributionForm::Real {
+                    base,
+                    exp,
+                    q: Some(q),
+                },
+                Some(rounded),
+            ) => {
+                let [low, high] = q.multiples_within(*base, *exp);
+                let times = (rounded / q.size).round();
+                if (low..=high).contains(&times) {
+                    return value;
+                }
+                q.multiple(times.max(low).min(high))
+            }
             _ => value,
         }
     }
 
-    /// Returns the middle of the range of quantiles at which `value` is drawn; `None` if it is
-    /// never drawn.
-    pub fn unit(&self, value: &Value) -> Option<f64> {
+    /// Returns the range of quantiles at which `value` is drawn; `None` if it is never drawn.
+    pub fn unit_range(&self, value: &Value) -> Option<[f64; 2]> {
         match &self.form {
             DistributionForm::Values { values, shares } => {
                 let at = values.iter().position(|known| is_same(known, value))?;
-                let share = |at: usize| {
-                    shares
-                        .as_ref()
-                        .map_or(at as f64 / values.len() as f64, |shares| shares[at - 1])
+                let share = |at: usize| match (at, shares) {
+                    (0, _) => 0.0,
+                    (_, Some(shares)) => shares[at - 1],
+                    (_, None) => at as f64 / values.len() as f64,
                 };
-                Some((share(at + 1) + if at == 0 { 0.0 } else { share(at) }) / 2.0)
+                Some([share(at), share(at + 1)])
             }
             DistributionForm::IntUniform { min, max } => {
                 let at = value.as_f64()? - *min as f64;
                 let count = (max - min) as f64 + 1.0;
-                (0.0..count).contains(&at).then_some((at + 0.5) / count)
+                let range = [at / count, (at + 1.0) / count];
+                (0.0..count).contains(&at).then_some(range)
             }
             DistributionForm::Real { base, exp, q } => {
                 let share = |value: f64| base.share(if *exp { value.max(0.0).ln() } else { value });
-                // A rounded value stands for all values within half of `q`.
-                let (value, half) = (value.as_f64()?, q.map_or(0.0, |q| q.size / 2.0));
-                Some((share(value - half) + share(value + half)) / 2.0)
+                let value = value.as_f64()?;
+                let Some(q) = q else {
+                    return Some([share(value); 2]);
+                };
+                // A rounded value stands for all values within half of `q`, and the first and the last
+                // one for all values beyond them.
+                let [low, high] = q.multiples_within(*base, *exp);
+                let times = (value / q.size).round();
+                let half = q.size / 2.0;
+                Some([
+                    if times <= low {
+                        0.0
+                    } else {
+                        share(value - half)
+                    },
+                    if times >= high {
+                        1.0
+                    } else {
+                        share(value + half)
+                    },
+                ])
             }
         }
     }
@@ -284,27 +314,56 @@ mod tests {
     }
 
     #[test]
-    fn unit_is_the_inverse_of_quantile() {
+    fn unit_range_is_the_inverse_of_draw() {
         for (name, case) in vectors()["ppf"].as_object().expect("cases") {
             let distribution = read_or_alternative(&case["config"]);
             for unit in [0.05, 0.3, 0.55, 0.8, 0.97] {
-                let value = distribution.quantile(unit);
-                let middle = distribution.unit(&value).expect("it is drawn");
+                let value = distribution.draw(unit);
+                let middle = middle_unit(&distribution, &value).expect("it is drawn");
                 assert!(
-                    is_near(&distribution.quantile(middle), &value),
+                    is_near(&distribution.draw(middle), &value),
                     "{name}: {value} at {unit} is not at {middle}"
                 );
             }
         }
         let words = read(&json!({"values": ["a", true, null, 3]})).expect("read");
         assert_eq!(
-            (words.unit(&json!("a")), words.unit(&json!(3.0))),
+            (
+                middle_unit(&words, &json!("a")),
+                middle_unit(&words, &json!(3.0))
+            ),
             (Some(0.125), Some(0.875))
         );
         assert_eq!(
-            (words.unit(&json!("b")), words.quantile(0.6)),
+            (middle_unit(&words, &json!("b")), words.quantile(0.6)),
             (None, Value::Null)
         );
+    }
+
+    fn middle_unit(distribution: &Distribution, value: &Value) -> Option<f64> {
+        let [low, high] = distribution.unit_range(value)?;
+        Some((low + high) / 2.0)
+    }
+
+    #[test]
+    fn rounded_draws_stay_within_their_bounds() {
+        let draws = |written: Value| {
+            let distribution = read(&written).expect("read");
+            [0.0, 0.01, 0.5, 0.99, 1.0].map(|unit| distribution.draw(unit))
+        };
+        assert_eq!(
+            draws(json!({"distribution": "q_uniform", "min": 1, "max": 10, "q": 4})),
+            [4, 4, 4, 8, 8].map(|draw| json!(draw))
+        );
+        assert_eq!(
+            draws(json!({"distribution": "q_log_uniform_values", "min": 32, "max": 250, "q": 8})),
+            [32, 32, 88, 248, 248].map(|draw| json!(draw))
+        );
+        let refused = json!({"distribution": "q_log_uniform_values", "min": 1e-5, "max": 3e-3});
+        insta::assert_snapshot!(read(&refused).expect_err("refused"), @"`q` is 1, and larger than the range from min to max, 0.00001 to 0.003");
+        let lowest = json!({"distribution": "q_uniform", "min": 1, "max": 10, "q": 4});
+        let lowest = read(&lowest).expect("read").unit_range(&json!(4));
+        assert_eq!(lowest, Some([0.0, 5.0 / 9.0]));
     }
 
     #[test]
@@ -374,7 +433,7 @@ mod tests {
             if let Ok(distribution) = read(&written) {
                 let value = distribution.draw(unit);
                 prop_assert!(value.is_number());
-                prop_assert!(distribution.unit(&value).is_none_or(|unit| (0.0..=1.0).contains(&unit)));
+                prop_assert!(distribution.unit_range(&value).is_none_or(|[low, high]| 0.0 <= low && low <= high && high <= 1.0));
                 let again: Distribution = serde_json::from_value(json!(distribution)).expect("read");
                 prop_assert_eq!(again.draw(unit), value);
             }

@@ -46,6 +46,20 @@ impl Quantum {
             value.into()
         }
     }
+
+    /// Returns the smallest and the largest factor whose multiple a distribution may draw. It is `base`,
+    /// or its exponential if `exp` is true.
+    pub(super) fn multiples_within(self, base: RealDistribution, exp: bool) -> [f64; 2] {
+        let RealDistribution::Uniform { min, max } = base else {
+            let low = if exp { 1.0 } else { f64::NEG_INFINITY };
+            return [low, f64::INFINITY];
+        };
+        let [min, max] = [min, max].map(|bound| if exp { bound.exp() } else { bound } / self.size);
+        // A bound that is itself a multiple may have lost its last bits.
+        let low = (min - 1e-9 * min.abs()).ceil();
+        let high = (max + 1e-9 * max.abs()).floor();
+        [if exp { low.max(1.0) } else { low }, high]
+    }
 }
 
 impl RealDistribution {

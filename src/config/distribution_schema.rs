@@ -211,9 +211,16 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Rejects bounds without a multiple of `q` between them: all draws would be outside of them.
+    /// Rejects bounds without a multiple of `q` between them, and bounds that are closer than `q`: all
+    /// draws would be outside of them, or equal.
     fn check_multiples(&self, q: &Quantum) -> Result<(), String> {
         let (min, max) = self.bounds()?;
+        if q.size > max - min {
+            return Err(format!(
+                "`q` is {}, and larger than the range from min to max, {min} to {max}",
+                q.size
+            ));
+        }
         if (max / q.size).floor() * q.size >= min {
             return Ok(());
         }

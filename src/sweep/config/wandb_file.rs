@@ -464,8 +464,8 @@ impl FileReader<'_> {
         Ok(())
     }
 
-    /// Drops the rounding of a distribution whose bounds have no multiple of `q` between them. W&B
-    /// draws the multiples next to them then, mostly 0.
+    /// Drops the rounding of a distribution whose bounds are closer than `q`, or have no multiple of it
+    /// between them. W&B draws the multiples next to them then, mostly 0.
     fn drop_large_quantum(&mut self, name: &str, parameter: &mut Map<String, Value>) {
         let distribution = parameter.get("distribution").and_then(Value::as_str);
         let Some(unrounded) = distribution.and_then(|name| name.strip_prefix("q_")) else {
@@ -477,13 +477,13 @@ impl FileReader<'_> {
         let (Some(min), Some(max)) = (number("min"), number("max")) else {
             return;
         };
-        if q <= 0.0 || (max / q).floor() * q >= min {
+        if q <= 0.0 || q <= max - min && (max / q).floor() * q >= min {
             return;
         }
         parameter.insert("distribution".to_owned(), json!(unrounded));
         parameter.remove("q");
         self.notes.push(format!(
-            "`{}` is not rounded: `q` is {q}, and none of its multiples is between {min} and {max}",
+            "`{}` is not rounded: `q` is {q}, which is too large for a range from {min} to {max}",
             escape::value(name)
         ));
     }

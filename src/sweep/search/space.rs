@@ -61,12 +61,12 @@ impl SearchSpace {
             .collect()
     }
 
-    /// Returns the quantiles of `point`, one per parameter, or `None` if the point is from another
+    /// Returns the range of quantiles of each value of `point`, or `None` if the point is from another
     /// space.
-    pub fn quantiles(&self, point: &SearchPoint) -> Option<Vec<f64>> {
+    pub fn quantile_ranges(&self, point: &SearchPoint) -> Option<Vec<[f64; 2]>> {
         self.parameters
             .iter()
-            .map(|(name, distribution)| distribution.unit(point.get(name)?))
+            .map(|(name, distribution)| distribution.unit_range(point.get(name)?))
             .collect()
     }
 }
@@ -144,7 +144,10 @@ mod tests {
         let network = trial.training.parameters.trial().expect("plain");
         assert_eq!(network.learning_rate, 0.025);
         assert!(SearchSpace::from_config(&trial).parameters().is_empty());
-        assert_eq!(space.quantiles(&drawn), Some(vec![0.75, 0.45, 0.25]));
-        assert_eq!(space.quantiles(&SearchPoint::new()), None);
+        assert_eq!(
+            space.quantile_ranges(&drawn),
+            Some(vec![[0.5, 1.0], [0.4, 0.5], [0.25, 0.25]])
+        );
+        assert_eq!(space.quantile_ranges(&SearchPoint::new()), None);
     }
 }
