@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `item`, `chunk_entry`, `chunk_file`, `segment` | trials, chunks, their files and directories |
 //! | `item_store` | the folder of the queue |
+//! | `ended_items` | trials that an earlier queue has ended |
 //! | `proposal` | trials that are added during a search, with the reason for each |
 //! | `hand_out` | remote requests to the queue |
 //! | `journal`, `results` | results as workers write them, and the results that count |
@@ -28,6 +29,7 @@ mod backoff;
 mod chunk_entry;
 mod chunk_file;
 mod claim;
+mod ended_items;
 mod hand_out;
 mod heartbeat;
 mod item;

@@ -44,7 +44,7 @@ impl Queue {
         let document = serde_json::to_vec(proposal)?;
         self.add_segment(
             &proposal_segment(number),
-            &[item.into()],
+            &[ChunkEntry::new(item)],
             Some((PROPOSAL_FILE, &document)),
         )
     }

@@ -27,15 +27,26 @@ impl Queue {
     /// identifies the call. Equal calls add their chunks only once, even if several processes make
     /// them or are killed in between.
     pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
+        let entries: Vec<ChunkEntry> = chunks.iter().copied().map(ChunkEntry::new).collect();
+        self.add_entries(batch, priority, &entries)
+    }
+
+    /// Like [`Queue::add_chunks`], with the state of each chunk.
+    pub(super) fn add_entries(
+        &self,
+        batch: usize,
+        priority: u8,
+        entries: &[ChunkEntry],
+    ) -> Result<()> {
         // Workers finish one segment after another. Small segments preserve the order of chunks,
         // but there must not be too many segments.
-        let size = chunks
+        let size = entries
             .len()
             .div_ceil(MAX_SEGMENTS)
             .clamp(MIN_SEGMENT_CHUNKS, MAX_SEGMENT_CHUNKS);
-        for (number, chunks) in chunks.chunks(size).enumerate() {
-            let name = segment_name(priority, batch, number, chunks.len());
-            self.add_segment(&name, chunks, None)?;
+        for (number, entries) in entries.chunks(size).enumerate() {
+            let name = segment_name(priority, batch, number, entries.len());
+            self.add_segment(&name, entries, None)?;
         }
         Ok(())
     }
@@ -46,7 +57,7 @@ impl Queue {
     pub(super) fn add_segment(
         &self,
         name: &str,
-        chunks: &[TrialChunk],
+        entries: &[ChunkEntry],
         document: Option<(&str, &[u8])>,
     ) -> Result<bool> {
         let target = self.path("items").join(name);
@@ -62,9 +73,9 @@ impl Queue {
                 write_atomic(&temporary.join(file), text)
             })
             .and_then(|()| {
-                chunks.iter().try_for_each(|chunk| {
-                    create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
-                })
+                entries
+                    .iter()
+                    .try_for_each(|entry| create_empty(&temporary.join(entry.file_name())))
             })
             .and_then(|()| sync_directory(&temporary));
 

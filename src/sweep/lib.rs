@@ -33,5 +33,5 @@ pub use plan::{
 pub use workers::{
     LiveProcess, LocalWorkers, PrepareListener, PrepareStep, RunningTrial, SweepStatus,
     TrialAtWork, TrialFailure, begin_sweep, make_tensors, manage_trials, prepare_events,
-    prepare_tables, run_locally, sweep_status, trials_at_work, work_trials,
+    prepare_tables, retry_failed, run_locally, sweep_status, trials_at_work, work_trials,
 };

@@ -353,6 +353,50 @@ fn bayes_learns_from_the_last_value() {
 }
 
 #[test]
+fn failed_trials_run_again_and_others_keep_their_results() {
+    let program = r#"
+if [ "$POOLCAST_TRIAL" -gt 3 ] && [ ! -e mended ]; then exit 1; fi
+echo "{\"val\": {\"loss\": $POOLCAST_TRIAL}}"
+"#;
+    for method in ["random", "bayes", "grid"] {
+        let sweep = SWEEP
+            .replace("random", method)
+            .replace("{min: 0.25, max: 1.0}", "{values: [1, 2, 3]}");
+        let place = place(&sweep, program);
+        let early = place.run("sweep init sweep.yaml -o out");
+        assert_eq!(early.code, Some(0), "{early}");
+        let refused = place.run("sweep retry out");
+        assert!(refused.stderr.contains("has not finished"), "{refused}");
+
+        let printed = place.stdout("sweep run out --threads 2");
+        assert!(
+            printed.starts_with("6 trials: 3 done, 3 failed"),
+            "{printed}"
+        );
+        let before = rows(&place);
+        place.write("mended", "");
+        let retried = place.run("sweep retry out");
+        assert!(retried.stderr.contains("3 trials run again"), "{retried}");
+        let printed = place.stdout("sweep run out --threads 2");
+        assert!(
+            printed.starts_with("6 trials: 6 done, 0 failed"),
+            "{printed}"
+        );
+        let after = rows(&place);
+        assert_eq!(before[..3], after[..3]);
+        for (old, new) in before[3..].iter().zip(&after[3..]) {
+            assert_eq!(new["value"], new["trial"].as_f64().expect("a number"));
+            for same in ["parameters", "unseen", "budget"] {
+                assert_eq!(old[same], new[same], "{same}");
+            }
+        }
+        let none = place.run("sweep retry out");
+        assert!(none.stderr.contains("no trial has failed"), "{none}");
+        assert_eq!(rows(&place), after);
+    }
+}
+
+#[test]
 fn sweep_ends_at_the_target_of_its_metric() {
     let sweep = SWEEP
         .replace("minimize}", "minimize, target: 5, impute: best}")

@@ -68,6 +68,13 @@ pub enum SweepStep {
     /// Example: poolcast sweep resume out/sweep
     #[command(verbatim_doc_comment)]
     Resume(SweepPauseArgs),
+    /// Prepare a finished sweep to run its failed and quarantined trials again
+    ///
+    /// Other trials keep their results. `poolcast sweep run` then runs the failed ones, also with another time limit.
+    ///
+    /// Example: poolcast sweep retry out/sweep
+    #[command(verbatim_doc_comment)]
+    Retry(SweepPauseArgs),
     /// Show the best trial so far
     ///
     /// Example: poolcast sweep best out/sweep

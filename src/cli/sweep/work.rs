@@ -136,7 +136,7 @@ impl SweepRunArgs {
     }
 }
 
-/// Arguments of `sweep pause` and `sweep resume`.
+/// Arguments of `sweep pause`, `sweep resume` and `sweep retry`.
 #[derive(Debug, Args)]
 pub struct SweepPauseArgs {
     /// Folder that `sweep init` made

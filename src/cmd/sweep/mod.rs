@@ -56,6 +56,7 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::List(args) => listing::list(args),
         SweepStep::Pause(args) => pause_sweep(&args.dir),
         SweepStep::Resume(args) => resume_sweep(&args.dir),
+        SweepStep::Retry(args) => retry_sweep(&args.dir),
         SweepStep::Status(args) => match results_directory(&args.show.dir)? {
             dir if is_dag(&dir) => dag_folder::show_status(args, &dir),
             _ => show_status(args),
@@ -233,6 +234,19 @@ fn resume_sweep(dir: &Path) -> Result<u8> {
         "resumed: workers claim trials again"
     } else {
         "the sweep is not paused"
+    });
+    Ok(EXIT_DONE)
+}
+
+fn retry_sweep(dir: &Path) -> Result<u8> {
+    let count = sweep::retry_failed(&SweepFolder::open(dir)?)?;
+    output::note(&match count {
+        0 => "no trial has failed".to_owned(),
+        count => format!(
+            "{} run again with `poolcast sweep run {}`; all others keep their results",
+            output::counted(count, "trial"),
+            escape::path(dir)
+        ),
     });
     Ok(EXIT_DONE)
 }

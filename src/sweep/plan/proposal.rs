@@ -3,7 +3,8 @@
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::search::SearchPoint;
+use super::trial_row::EndedTrial;
+use crate::search::{SearchPoint, SearchSpace};
 use poolcast_queue::{Queue, WorkItem};
 
 /// A work item that was proposed during a search. The manager that adds the item writes this beside
@@ -25,6 +26,21 @@ impl Proposal {
     pub(crate) fn learns_from(&self, trial: usize) -> bool {
         let unseen = self.unseen.as_ref();
         trial < self.item.trial && unseen.is_some_and(|unseen| !unseen.contains(&trial))
+    }
+
+    /// The proposal of the ended trial `row` in a sweep over `space`.
+    pub(crate) fn from_row(space: &SearchSpace, row: &EndedTrial) -> Proposal {
+        let value = |name: &String| {
+            // A wait model lacks a parameter that was drawn as null.
+            let value = row.parameters.get(name).cloned().unwrap_or_default();
+            (name.clone(), value)
+        };
+        let names = space.parameters().iter().map(|(name, _)| name);
+        Proposal {
+            item: row.item(),
+            unseen: row.unseen.clone(),
+            point: names.map(value).collect(),
+        }
     }
 
     /// Reads the proposal of `item` in `queue`.

@@ -250,17 +250,9 @@ pub(crate) fn propose_again(
     let space = crate::search::SearchSpace::from_config(trials.config());
     let row = &rows[trial - 1];
     let earlier = &rows[..trial - 1];
-    let proposals: Vec<Proposal> = earlier
-        .iter()
-        .map(|one| Proposal {
-            item: one.item(),
-            unseen: one.unseen.clone(),
-            point: space
-                .parameters()
-                .iter()
-                .map(|(name, _)| (name.clone(), one.parameters[name].clone()))
-                .collect(),
-        })
+    let rows_before = earlier.iter();
+    let proposals: Vec<Proposal> = rows_before
+        .map(|one| Proposal::from_row(&space, one))
         .collect();
 
     let is_seen = |trial| !row.unseen.as_ref().is_some_and(|all| all.contains(&trial));

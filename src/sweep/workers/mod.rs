@@ -4,6 +4,7 @@ mod fill_queue;
 mod local;
 mod manager;
 mod prepare;
+mod retry;
 mod status;
 mod trials_at_work;
 mod worker;
@@ -13,6 +14,7 @@ pub use manager::manage_trials;
 pub use prepare::{
     PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
 };
+pub use retry::retry_failed;
 pub use status::{LiveProcess, RunningTrial, SweepStatus, TrialFailure, sweep_status};
 pub use trials_at_work::{TrialAtWork, trials_at_work};
 pub use worker::work_trials;
