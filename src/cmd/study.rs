@@ -79,7 +79,8 @@ impl Study {
 /// Runs the trials of `sweep`, and chooses and scores the best model; returns `None` if that was stopped.
 fn train(sweep: &SweepFolder, config: &Config, threads: usize) -> Result<Option<FinishedSweep>> {
     let out = &config.out;
-    if !run_to_end(sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)? {
+    let keep = sweep::default_keep(sweep)?;
+    if !run_to_end(sweep, threads, Duration::MAX, keep)? {
         return Ok(None);
     }
     sweep::write_ensemble(sweep, out)?;

@@ -15,10 +15,10 @@ pub use attempts::{
     PipelineTask, SweepPart, TrialPredictions, measure_trial, part_at_work, part_rows,
 };
 pub use outcomes::{
-    BestModel, BestTrial, DEFAULT_KEEP, EnsembleChoice, EvaluatedChoices, FMeasureThreshold,
-    InputKind, InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
-    TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
-    choose_pipelines, clean_up, conclude_parts, csv_line, evaluate_choices, find_members, lost_row,
+    BestModel, BestTrial, EnsembleChoice, EvaluatedChoices, FMeasureThreshold, InputKind,
+    InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes, TrialResult,
+    TrueTargets, best_model_info, best_outcome, best_trial, choose_model, choose_pipelines,
+    clean_up, conclude_parts, csv_line, default_keep, evaluate_choices, find_members, lost_row,
     no_better_than_chance, probed_scores, resolve_run, trial_rows, write_best_model,
     write_ensemble,
 };

@@ -74,9 +74,9 @@ pub struct SweepManageArgs {
     /// Folder that `sweep init` made; for `sweep run` also a configuration or a W&B sweep file
     pub dir: PathBuf,
     /// Number of best trials whose models are kept, for pipelines per split; the other models are
-    /// removed, and can be trained again
-    #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub keep: u32,
+    /// removed, and can be trained again [default: 1000, or 10 if a split of tables has more trials than that]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
     #[command(flatten)]
     #[expect(
         missing_docs,

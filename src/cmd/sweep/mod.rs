@@ -115,7 +115,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     };
     note_pause(&queue, &sweep);
 
-    let keep = args.keep as usize;
+    let keep = kept_models(args, &sweep)?;
     let prepare =
         |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
     let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
@@ -197,6 +197,12 @@ fn open_sweep(args: &SweepManageArgs) -> Result<SweepFolder> {
     Ok(sweep)
 }
 
+/// Number of best trials of `sweep` whose models are kept.
+fn kept_models(args: &SweepManageArgs, sweep: &SweepFolder) -> Result<usize> {
+    let chosen = args.keep.map(|keep| keep as usize);
+    chosen.map_or_else(|| sweep::default_keep(sweep), Ok)
+}
+
 /// Time limit of a trial; `Duration::MAX` if `seconds` is `None`.
 fn trial_limit(seconds: Option<u32>) -> Duration {
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()))
@@ -209,7 +215,8 @@ fn run_sweep(args: &SweepRunArgs, threads: usize) -> Result<u8> {
         begin_or_open_sweep(&args.init())?
     };
     let limit = trial_limit(args.trial_timeout);
-    if run_to_end(&sweep, threads, limit, args.manage.keep as usize)? {
+    let keep = kept_models(&args.manage, &sweep)?;
+    if run_to_end(&sweep, threads, limit, keep)? {
         end_sweep(&sweep)
     } else {
         Ok(EXIT_RETRY)

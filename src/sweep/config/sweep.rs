@@ -1,7 +1,5 @@
 //! The section `wandb.sweep`: how a sweep draws its trials, and which trials it stops early.
 
-use std::num::NonZeroUsize;
-
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +20,7 @@ pub struct SweepConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deterministic: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trials_per_round: Option<NonZeroUsize>,
+    pub trials_per_round: Option<usize>,
 }
 
 /// The method by which a sweep draws its trials.
@@ -179,6 +177,9 @@ impl SweepConfig {
         self.check_id()?;
         if let Some(run_cap) = self.run_cap {
             check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
+        }
+        if let Some(trials) = self.trials_per_round {
+            check_range("wandb.sweep.trials_per_round", trials as f64, 1.0..=1e9)?;
         }
         ensure!(
             self.deterministic || self.trials_per_round.is_none(),

@@ -35,4 +35,4 @@ pub(crate) use outcome::quarantined_row;
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use probed_scores::probed_scores;
 pub(crate) use results::write_results;
-pub use results::{DEFAULT_KEEP, choose_model, clean_up, trial_rows};
+pub use results::{choose_model, clean_up, default_keep, trial_rows};

@@ -14,8 +14,8 @@ use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
 use super::outcome::{TrialOutcome, TrialOutcomes};
-use crate::attempts::KeptTrials;
 use crate::attempts::publish_attempt;
+use crate::attempts::{KeptTrials, MAX_COMPARED_TRIALS};
 use crate::config::TrialSource;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
@@ -29,8 +29,27 @@ use poolcast_base::{files, manifest};
 use poolcast_holds::training;
 use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 
-/// Default number of best trials whose models are kept.
-pub const DEFAULT_KEEP: usize = 1000;
+/// Number of best trials whose models are kept, unless the user chooses another one.
+const DEFAULT_KEEP: usize = 1000;
+
+/// The same number if a split has more fits than are compared with each other. Each model that is kept
+/// takes longer to write than a short fit.
+const DEFAULT_KEEP_OF_MANY_FITS: usize = 10;
+
+/// Returns the number of best trials of `sweep` whose models are kept, for pipelines of each split,
+/// unless the user chooses another one. Sweeps over logs keep more, because an ensemble needs the best
+/// of each kind.
+///
+/// # Errors
+/// Fails if the trials cannot be found.
+pub fn default_keep(sweep: &SweepFolder) -> Result<usize> {
+    let is_over_tables = sweep.config.trial_source() == TrialSource::Tables;
+    let has_many_fits = sweep.trials()?.fits_per_split() > MAX_COMPARED_TRIALS;
+    Ok(match is_over_tables && has_many_fits {
+        true => DEFAULT_KEEP_OF_MANY_FITS,
+        false => DEFAULT_KEEP,
+    })
+}
 
 /// Writes the results of `sweep`, whose trials have all ended or will not be made. The file of rows
 /// is written last, because it marks the results as complete.
@@ -249,4 +268,39 @@ pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
         remove_other_models(sweep, &outcomes, best.as_ref(), keep)?;
     }
     files::remove_all([queue_dir(&sweep.dir)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::plan::SweepPlan;
+    use serde_json::json;
+
+    #[test]
+    fn sweeps_with_many_fits_keep_fewer_models() {
+        let keep = |runs: usize| {
+            let splits = json!({"train_A": "a == 1", "validate_A": "a == 2"});
+            let enet = json!({"runs": runs, "parameters": {"C": {"min": 0.1, "max": 1.0}}});
+            let flags = BTreeMap::from([
+                ("data.features", json!("f.csv")),
+                ("data.metadata", json!("m.csv")),
+                ("data.index", json!("i")),
+                ("data.target", json!("t")),
+                ("data.splits", splits),
+                ("data.validate", json!(true)),
+                ("pipelines.enet", enet),
+            ]);
+            let config = Config::load(None, &flags).expect("a configuration");
+            let plan = SweepPlan {
+                trials: runs,
+                source_key: String::new(),
+            };
+            let sweep = SweepFolder::new(Path::new("none"), config, plan);
+            default_keep(&sweep).expect("trials")
+        };
+        assert_eq!([keep(1000), keep(1001)], [1000, 10]);
+    }
 }

@@ -89,9 +89,7 @@ fn next_items(
         return Vec::new();
     }
     let round = match sweep.learns_from_earlier() {
-        true => sweep
-            .trials_per_round
-            .map_or(DEFAULT_TRIALS_PER_ROUND, usize::from),
+        true => sweep.trials_per_round.unwrap_or(DEFAULT_TRIALS_PER_ROUND),
         false => usize::MAX,
     };
     let new_items: Vec<WorkItem> = new_items.take(round).collect();
@@ -389,6 +387,7 @@ mod tests {
 
     /// `ci/bench/idle` prints these shares. Rounds leave most of 64 workers idle.
     #[test]
+    #[expect(clippy::print_stdout, reason = "the lines are for `ci/bench/idle`")]
     fn workers_are_busy_if_trials_differ_in_length() {
         let hyperband = json!({"type": "hyperband", "min_iter": 1});
         let asha = json!({"type": "asha", "min_iter": 1});

@@ -322,6 +322,7 @@ mod tests {
     /// `ci/bench/search` prints these medians beside Optuna's. Trials that are suggested four at a time
     /// find the minima, too; random and Sobol points do not.
     #[test]
+    #[expect(clippy::print_stdout, reason = "the lines are for `ci/bench/search`")]
     fn bayes_finds_known_minima() {
         for function in &FUNCTIONS {
             let of_bayes = [1, 4].map(|at_once| median_best(function, Method::Bayes, at_once));
