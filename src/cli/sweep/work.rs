@@ -14,7 +14,7 @@ pub struct SweepInitArgs {
     /// Folder to make [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace an earlier sweep; unchanged trials are kept
+    /// Replace an earlier sweep; a model is reused if the trial of its number has the same settings and samples
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
