@@ -1,7 +1,7 @@
 //! Reads lists of hold reasons, as people copy them from HTCondor's programs.
 
 use htcondor_holdreasons::{Thing, read_reason};
-use poolcast_collect::CondorText;
+use poolcast_collect::{CondorText, introduced_reason};
 use poolcast_holds::job_ads::{ListedAd, for_each_ad};
 
 /// A hold reason in a list.
@@ -22,7 +22,7 @@ const MAX_NUMBERS: usize = 4;
 const COUNTED_FAILURES: &str = "total failures";
 
 /// Reads the hold reasons in `text`: the ads of `condor_q` or `condor_history` with `-l` or `-json`, the table of
-/// `condor_q -hold`, the holds of an event log or of DAGMan's own log, or the lines of
+/// `condor_q -hold`, what `condor_q -analyze`, `pegasus-analyzer` or HTCondor's mails say, the holds of an event log or of DAGMan's own log, or the lines of
 /// `condor_q -af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps after the ids of jobs, or counted by
 /// `sort | uniq -c`. Any other text is one reason.
 ///
@@ -38,6 +38,7 @@ pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
         CondorText::HoldTable => reasons_of_table(text),
         CondorText::EventLog => reasons_of_events(text),
         CondorText::DagmanLog => reasons_of_dagman(text),
+        CondorText::HoldNotice => reasons_of_notices(text),
         CondorText::XmlAds | CondorText::JobTable => Vec::new(),
     };
     if found.is_empty() {
@@ -118,6 +119,30 @@ fn reasons_of_dagman(text: &str) -> Vec<ListedReason> {
         Some(ListedReason::of_job(reason.trim(), None))
     };
     text.lines().filter_map(reason).collect()
+}
+
+/// Reads the reasons that lines introduce. A reason that was broken into lines ends before a blank line.
+fn reasons_of_notices(text: &str) -> Vec<ListedReason> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        let Some(first) = introduced_reason(line) else {
+            continue;
+        };
+        let mut parts = vec![first];
+        // A mail has a blank line before the reason, too.
+        let rest = lines
+            .by_ref()
+            .skip_while(|line| first.is_empty() && line.is_empty());
+        parts.extend(rest.take_while(|line| !line.is_empty()));
+        found.push(parts.join(" "));
+    }
+    // `pegasus-analyzer` writes `-` for a reason that it does not know.
+    let known = found.iter().map(|reason| reason.trim());
+    known
+        .filter(|reason| !matches!(*reason, "" | "-"))
+        .map(|reason| ListedReason::of_job(reason, None))
+        .collect()
 }
 
 /// Reads a list of reasons, one in each line: all after numbers, or all understood without. Returns `None` for
@@ -321,6 +346,31 @@ mod tests {
     }
 
     #[test]
+    fn analyses_and_mails_have_one_reason_for_each_job() {
+        // It begins with what each job requires.
+        let analysis = include_str!("../../tests/data/feeds/better-analyze");
+        let both = [(None, Thing::File, 1), (None, Thing::ProgramEnd, 1)];
+        assert_eq!(kinds(analysis), both);
+        assert_eq!(kinds(&analysis.replace('\n', "\r\n")), both);
+
+        // HTCondor's mails, by its sources (src/condor_utils/email_cpp.cpp), with a reason that the mail broke.
+        let mail = format!(
+            "Condor job 7.0\n\t/home/ada/run.sh 7\n\tsubmitted from directory /home/ada\nis being put on hold.\n\n{}\n\n\
+             -=-=-=-\n\nQuestions about this message or HTCondor in general?\n",
+            MEMORY.replace(" memory", "\r\nmemory")
+        );
+        assert_eq!(listed(&mail), [ListedReason::of_job(MEMORY, None)]);
+
+        // As in the manual of Pegasus.
+        let workflow = format!(
+            "****Held jobs' details****\n\n====sleep_j2====\n\n       submit file            : sleep_j2.sub\n       \
+             last_job_instance_id   : 7\n       reason                 :  {}\n\n****Failed jobs' details****\n",
+            MEMORY.replace(" memory", "\n                                 memory")
+        );
+        assert_eq!(listed(&workflow), [ListedReason::of_job(MEMORY, None)]);
+    }
+
+    #[test]
     fn reasons_in_lines_of_their_own_are_several_and_a_broken_one_is_one() {
         let both = format!("{MEMORY}\nvia condor_hold (by user ada)\n");
         assert_eq!(listed(&both).len(), 2);
@@ -341,7 +391,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_a_reason(text in "([ 0-9.\n]|HOLD_REASON|Job was held.|HoldReason = |[a-z]){0,40}") {
+        fn any_text_has_a_reason(text in "([ 0-9.\n]|HOLD_REASON|Job was held.|HoldReason = |Hold reason: |reason  :|is being put on hold.|[a-z]){0,40}") {
             prop_assert!(listed_reasons(&text) != Ok(Vec::new()));
         }
     }
