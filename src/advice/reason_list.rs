@@ -24,13 +24,14 @@ const COUNTED_FAILURES: &str = "total failures";
 /// Reads the hold reasons in `text`: the ads of `condor_q` or `condor_history` with `-l` or `-json`, the table of
 /// `condor_q -hold`, what `condor_q -analyze`, `pegasus-analyzer` or HTCondor's mails say, the holds of an event log or of DAGMan's own log, or the lines of
 /// `condor_q -af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps after the ids of jobs, or counted by
-/// `sort | uniq -c`. Any other text is one reason.
+/// `sort | uniq -c`. Of any other text, such as a letter, the paragraphs count that are reasons, or else all of it is one.
 ///
 /// # Errors
 /// Fails if `text` is of one of HTCondor's programs, but has no hold reason. The error says what it is.
 pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
+    let text = &unquoted(text);
     let Some(kind) = CondorText::of(text) else {
-        let found = reasons_of_lines(text);
+        let found = reasons_of_lines(text).or_else(|| reasons_of_paragraphs(text));
         return Ok(found.unwrap_or_else(|| vec![ListedReason::of_job(text.trim(), None)]));
     };
     let found = match kind {
@@ -157,6 +158,33 @@ fn reasons_of_lines(text: &str) -> Option<Vec<ListedReason>> {
     let numbered: Option<Vec<ListedReason>> = lines.iter().copied().map(numbered_reason).collect();
     let found = numbered.or_else(|| lines.iter().copied().map(begun_reason).collect())?;
     (!found.is_empty()).then_some(found)
+}
+
+/// Reads the paragraphs that are reasons of their own, such as those in a letter; `None` if there are none, or if the
+/// text has one paragraph.
+fn reasons_of_paragraphs(text: &str) -> Option<Vec<ListedReason>> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let paragraphs = || {
+        lines
+            .split(|line| line.is_empty())
+            .filter(|lines| !lines.is_empty())
+    };
+    let found = paragraphs().filter_map(|lines| begun_reason(&lines.join(" ")));
+    let found: Vec<ListedReason> = found.collect();
+    (paragraphs().count() > 1 && !found.is_empty()).then_some(found)
+}
+
+/// Removes the marks of a quotation, if each line has one.
+fn unquoted(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    if !lines.all(|line| line.trim_start().starts_with('>')) {
+        return text.to_owned();
+    }
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix('>').unwrap_or(line)
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Reads a line of `-af`: a count after blanks, the id of the job and the codes, if they are there, and the
@@ -379,11 +407,24 @@ mod tests {
     }
 
     #[test]
+    fn letters_have_the_reasons_of_their_paragraphs() {
+        let broken = MEMORY.replace(" memory", "\nmemory");
+        let letter =
+            format!("Dear all,\n\nwhat does this mean?\n\n{broken}\n\nBest wishes,\nAda\n");
+        let expected = [ListedReason::of_job(MEMORY, None)];
+        assert_eq!(listed(&letter), expected);
+        let quoted: String = letter.lines().map(|line| format!("> {line}\n")).collect();
+        assert_eq!(listed(&quoted), expected);
+        assert_eq!(listed(&format!("> {MEMORY}\n")), expected);
+    }
+
+    #[test]
     fn other_texts_are_one_reason() {
         for text in [
             MEMORY,
             "1 total failures: first failure: reading from file /a",
             "a\nb",
+            "a\n\nb",
         ] {
             assert_eq!(listed(text), [ListedReason::of_job(text, None)]);
         }
