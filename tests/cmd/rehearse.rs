@@ -235,7 +235,7 @@ fn best_network_of_a_sweep_answers() {
                   advice: {rehearsed_models: 3, members: [best_of: out, outcomes: {hidden_size: 2}]}\n";
     place.write("run.yaml", config);
     let printed = place.stdout("run run.yaml");
-    let best = place.json("sweep best out --json")["model"].clone();
+    let best = place.json("sweep best out --json")["pipeline"].clone();
     let best = best.as_str().expect("a network");
     assert!(["lstm", "gru"].contains(&best), "{best}");
     assert!(printed.contains("which models answer"), "{printed}");
@@ -246,6 +246,11 @@ fn best_network_of_a_sweep_answers() {
     let tally: Value = serde_json::from_slice(&place.files("out")["rehearsal.json"]).expect("JSON");
     let all = &tally["members"].as_array().expect("members")[2];
     assert_eq!(all["members"], serde_json::json!([best, "outcomes"]));
+
+    place.stdout("publish out -o model");
+    let by_model = place.json("advise model --log EventLog.xz --json");
+    assert_eq!(by_model["jobs"], advice["jobs"], "published networks");
+    assert_eq!(by_model["members"], advice["members"]);
 
     place.write(
         "wrong.yaml",

@@ -381,6 +381,17 @@ mod tests {
         }
         fs_err::write(place.join("later/2/model.safetensors"), "{}").expect("damaged");
         assert!(LearnedAnswers::open(&place).is_err());
+
+        let networks = without_base(&advice);
+        let stopped = AnswerModel::learn(&history, known_ms, &networks, 1, &|| true);
+        assert!(stopped.is_err());
+    }
+
+    fn without_base(advice: &AdviceConfig) -> AdviceConfig {
+        AdviceConfig {
+            members: advice.members[1..].to_vec(),
+            ..advice.clone()
+        }
     }
 
     #[test]
@@ -394,12 +405,20 @@ mod tests {
             prior: true,
             ..advice_of_networks()
         };
-        let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
-        let model = model.expect("learned").expect("a model");
-        let held = history.held_at(store.summary.end_ms);
-        let odds = model.odds_of_members(&history, &held, store.summary.end_ms);
+        let end_ms = store.summary.end_ms;
+        let learn = |advice: &AdviceConfig| {
+            let model = AnswerModel::learn(&history, end_ms, advice, 1, &|| false);
+            model.expect("learned").expect("a model")
+        };
+        let model = learn(&advice);
+        let held = history.held_at(end_ms);
+        let odds = model.odds_of_members(&history, &held, end_ms);
         let odds = &odds.expect("asked")[0];
         assert!(odds[1] == odds[2] && odds[0] != odds[1], "{odds:?}");
+        assert!(model.uses_prior() && model.tells_causes_apart());
+
+        let networks = learn(&without_base(&advice));
+        assert!(!networks.uses_prior() && !networks.tells_causes_apart());
     }
 
     #[test]
