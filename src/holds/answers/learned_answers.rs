@@ -213,15 +213,12 @@ fn member_dir(dir: &Path, number: usize) -> PathBuf {
     dir.join(number.to_string())
 }
 
-#[cfg(test)]
-use crate::test_config::TestConfig;
-
 /// Answers that were learned from a small log.
 #[cfg(test)]
 pub(crate) fn learned_test_answers() -> LearnedAnswers {
     let store = test_stores::log_with_outages(8).store();
     let history = HoldHistory::new(&store);
-    let advice = TestConfig::without_prior();
+    let advice = crate::test_config::TestConfig::without_prior();
     let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
     LearnedAnswers {
         model: model.expect("learned").expect("outcomes are known"),
@@ -236,6 +233,7 @@ mod tests {
     use super::super::hold_history::HoldHistory;
     use super::*;
     use crate::config::{AnswerMember, NetworkSettings};
+    use crate::test_config::TestConfig;
     use htcondor_eventlog::ReasonKind;
     use htcondor_holdreasons::read_reason;
     use test_stores::{TestLog, log_with_outages};

@@ -57,7 +57,7 @@ pub struct MemberTally {
 
 impl MemberTally {
     /// Scores each member alone and all together on `settled` answers; nothing if the base is the only one.
-    pub fn of_rehearsal(
+    pub(super) fn of_rehearsal(
         settled: &SettledAnswers<'_>,
         settings: &RehearsalSettings<'_>,
     ) -> Vec<MemberTally> {
