@@ -171,10 +171,12 @@ impl AnswerModel {
         if now.values.is_empty() || later.values.is_empty() {
             return Ok(None);
         }
+        // A small network keeps one thread busy.
+        let (now, later) = rayon::join(|| fit.question(&now), || fit.question(&later));
         Ok(Some(AnswerModel {
             answering: vec![0],
-            now: fit.question(&now)?,
-            later: fit.question(&later)?,
+            now: now?,
+            later: later?,
             max_age: max_age(others.ages()),
             faults_here: Vec::new(),
             faults_elsewhere: others.known_faults(),

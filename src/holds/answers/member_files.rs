@@ -25,7 +25,7 @@ const COPY_AGAIN: &str = "copy the model again, or learn again";
 pub(super) enum MemberSummary {
     /// The digest of the file of a pipeline.
     Pipeline(String),
-    Network(NetworkSummary),
+    Network(Box<NetworkSummary>),
     /// The success rate in place of a network that could not be trained.
     Untrained {
         /// The name of the architecture.
@@ -55,12 +55,12 @@ impl MemberSummary {
                 let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), MAX_PIPELINE_BYTES)?;
                 MemberSummary::Pipeline(manifest::sha256(&bytes))
             }
-            LearnedMember::Network(member) => MemberSummary::Network(NetworkSummary {
+            LearnedMember::Network(member) => MemberSummary::Network(Box::new(NetworkSummary {
                 settings: member.settings.clone(),
                 static_range: member.network.static_range.clone(),
                 temperature: member.temperature,
                 model_sha256: write_model(dir, &member.network.model)?,
-            }),
+            })),
             LearnedMember::Untrained { name, rate } => MemberSummary::Untrained {
                 name: name.clone(),
                 rate: *rate,
