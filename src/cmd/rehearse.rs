@@ -29,7 +29,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let truth = args.truth.as_deref().map(read_settling_truth).transpose()?;
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
-    let advice = find_members(&config.advice)?;
+    let advice = find_members(&config)?;
     let settings = RehearsalSettings {
         times: times(args),
         advice: &advice,

@@ -95,7 +95,7 @@ pub(super) fn run_to_end(
 pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let advice = sweep::find_members(&sweep.config.advice)?;
+    let advice = sweep::find_members(&sweep.config)?;
     let Some(key) = key_of_missing_answers(sweep, &advice, out)? else {
         return Ok(true);
     };
@@ -362,7 +362,7 @@ fn forecast_answers(
     sweep: &SweepFolder,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Duration> {
-    let advice = sweep::find_members(&sweep.config.advice)?;
+    let advice = sweep::find_members(&sweep.config)?;
     if key_of_missing_answers(sweep, &advice, &sweep.dir)?.is_none() {
         return Ok(Duration::ZERO);
     }

@@ -61,7 +61,9 @@ impl MemberTally {
         settled: &SettledAnswers<'_>,
         settings: &RehearsalSettings<'_>,
     ) -> Vec<MemberTally> {
-        let names: Vec<String> = settings.advice.members.iter().map(|m| m.name()).collect();
+        let names: Vec<String> = (settings.advice.members.iter())
+            .map(|member| member.name().to_owned())
+            .collect();
         if names.len() < 2 {
             return Vec::new();
         }
