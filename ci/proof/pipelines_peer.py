@@ -18,7 +18,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import (
     ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 )
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -57,6 +57,9 @@ CASES = [
 
 # Cases of regression: pipeline, hyper-parameters, the quantile or none, and the rows that the peer allows.
 NUMBER_CASES = [
+    ("lasso", {"C": 0.001}, None, 20_000),
+    ("ridge", {"C": 0.001}, None, 20_000),
+    ("enet", {"C": 0.001, "l1_ratio": 0.5}, None, 20_000),
     ("xgb", {"n_estimators": 200, "max_depth": 6, "learning_rate": 0.1}, None, 20_000),
     ("xgb", {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "min_child_weight": 20}, 0.9, 20_000),
     ("xgb", {"n_estimators": 100, "max_depth": 6, "learning_rate": 0.1, "subsample": 0.7}, 0.5, 20_000),
@@ -124,7 +127,16 @@ def model(pipeline, p):
     return make_pipeline(StandardScaler(), MLPClassifier(**p, random_state=1))
 
 
-def number_model(pipeline, p, quantile):
+def number_model(pipeline, p, quantile, rows):
+    if pipeline in LOGISTIC:
+        # The weight C of the errors is that of poolcast's objective, C / 2 * sum of squares + penalty.
+        alpha = 1 / (p["C"] * rows)
+        linear = {
+            "lasso": Lasso(alpha=alpha),
+            "ridge": Ridge(alpha=1 / p["C"]),
+            "enet": ElasticNet(alpha=alpha, l1_ratio=p.get("l1_ratio", 0.5)),
+        }
+        return make_pipeline(StandardScaler(), linear[pipeline])
     if pipeline == "xgb":
         objective = {"objective": "reg:squarederror"}
         if quantile is not None:
@@ -154,7 +166,7 @@ def compare_numbers(directory, number, case):
     (x, y), (x_test, y_test) = (read_numbers(directory / f"{case['table']}-{side}.csv") for side in ("train", "test"))
     x, y = x[: case["rows"]], y[: case["rows"]]
     begun = time.process_time()
-    fitted = number_model(case["pipeline"], case["parameters"], quantile).fit(x, y)
+    fitted = number_model(case["pipeline"], case["parameters"], quantile, len(y)).fit(x, y)
     theirs_s = time.process_time() - begun
     of_leaves = quantile is not None and case["pipeline"] != "xgb"
     theirs = forest_quantiles(fitted, x, y, x_test, quantile) if of_leaves else fitted.predict(x_test)

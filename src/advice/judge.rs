@@ -25,8 +25,7 @@ use poolcast_events::{EventStore, StoredJob};
 use poolcast_holds::answers::{ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
-    AskedAnswers, HeldEvidence, HoldAction, HoldRule, code_meaning, reason_names_file,
-    reason_names_host, rule_without_odds,
+    AskedAnswers, HeldEvidence, HoldAction, HoldRule, code_meaning, rule_without_odds,
 };
 use poolcast_tensors::{
     HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
@@ -322,13 +321,13 @@ fn rule_reasons(rule: &HoldRule, of_reason: SimilarHolds) -> Vec<String> {
 /// Returns what `held` shares with a job that was released since it is held, and got past the fault
 /// that the reason names.
 fn passed_since(held: &HeldJob<'_>, records: &HoldRecords) -> Option<PassedSince> {
-    let (code, _) = held.reason();
+    let stated = stated_kind(&held.job, held.asked.cycle.hold);
     let held_for_ms = held.asked.asked_ms - held.job.history.time_ms[held.asked.cycle.hold];
     let is_since = |ago_ms: Option<i64>| ago_ms.is_some_and(|ago_ms| ago_ms < held_for_ms);
-    if reason_names_file(code) && is_since(records.since_passed_for_reason_ms) {
+    if stated.is_of_file() && is_since(records.since_passed_for_reason_ms) {
         return Some(PassedSince::Reason);
     }
-    let is_from_host = reason_names_host(code) && is_since(records.since_passed_from_host_ms);
+    let is_from_host = stated.is_of_start_file() && is_since(records.since_passed_from_host_ms);
     is_from_host.then_some(PassedSince::Host)
 }
 

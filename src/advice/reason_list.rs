@@ -1,7 +1,7 @@
 //! Reads lists of hold reasons, as people copy them from HTCondor's programs.
 
 use htcondor_holdreasons::{Thing, read_reason};
-use poolcast_collect::CondorText;
+use poolcast_collect::{CondorText, introduced_reason};
 use poolcast_holds::job_ads::{ListedAd, for_each_ad};
 
 /// A hold reason in a list.
@@ -22,15 +22,16 @@ const MAX_NUMBERS: usize = 4;
 const COUNTED_FAILURES: &str = "total failures";
 
 /// Reads the hold reasons in `text`: the ads of `condor_q` or `condor_history` with `-l` or `-json`, the table of
-/// `condor_q -hold`, the holds of an event log or of DAGMan's own log, or the lines of
+/// `condor_q -hold`, what `condor_q -analyze`, `pegasus-analyzer` or HTCondor's mails say, the holds of an event log or of DAGMan's own log, or the lines of
 /// `condor_q -af HoldReasonCode HoldReasonSubCode HoldReason`, perhaps after the ids of jobs, or counted by
-/// `sort | uniq -c`. Any other text is one reason.
+/// `sort | uniq -c`. Of any other text, such as a letter, the paragraphs count that are reasons, or else all of it is one.
 ///
 /// # Errors
 /// Fails if `text` is of one of HTCondor's programs, but has no hold reason. The error says what it is.
 pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
+    let text = &unquoted(text);
     let Some(kind) = CondorText::of(text) else {
-        let found = reasons_of_lines(text);
+        let found = reasons_of_lines(text).or_else(|| reasons_of_paragraphs(text));
         return Ok(found.unwrap_or_else(|| vec![ListedReason::of_job(text.trim(), None)]));
     };
     let found = match kind {
@@ -38,6 +39,7 @@ pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
         CondorText::HoldTable => reasons_of_table(text),
         CondorText::EventLog => reasons_of_events(text),
         CondorText::DagmanLog => reasons_of_dagman(text),
+        CondorText::HoldNotice => reasons_of_notices(text),
         CondorText::XmlAds | CondorText::JobTable => Vec::new(),
     };
     if found.is_empty() {
@@ -120,6 +122,30 @@ fn reasons_of_dagman(text: &str) -> Vec<ListedReason> {
     text.lines().filter_map(reason).collect()
 }
 
+/// Reads the reasons that lines introduce. A reason that was broken into lines ends before a blank line.
+fn reasons_of_notices(text: &str) -> Vec<ListedReason> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        let Some(first) = introduced_reason(line) else {
+            continue;
+        };
+        let mut parts = vec![first];
+        // A mail has a blank line before the reason, too.
+        let rest = lines
+            .by_ref()
+            .skip_while(|line| first.is_empty() && line.is_empty());
+        parts.extend(rest.take_while(|line| !line.is_empty()));
+        found.push(parts.join(" "));
+    }
+    // `pegasus-analyzer` writes `-` for a reason that it does not know.
+    let known = found.iter().map(|reason| reason.trim());
+    known
+        .filter(|reason| !matches!(*reason, "" | "-"))
+        .map(|reason| ListedReason::of_job(reason, None))
+        .collect()
+}
+
 /// Reads a list of reasons, one in each line: all after numbers, or all understood without. Returns `None` for
 /// other lines.
 fn reasons_of_lines(text: &str) -> Option<Vec<ListedReason>> {
@@ -132,6 +158,33 @@ fn reasons_of_lines(text: &str) -> Option<Vec<ListedReason>> {
     let numbered: Option<Vec<ListedReason>> = lines.iter().copied().map(numbered_reason).collect();
     let found = numbered.or_else(|| lines.iter().copied().map(begun_reason).collect())?;
     (!found.is_empty()).then_some(found)
+}
+
+/// Reads the paragraphs that are reasons of their own, such as those in a letter; `None` if there are none, or if the
+/// text has one paragraph.
+fn reasons_of_paragraphs(text: &str) -> Option<Vec<ListedReason>> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let paragraphs = || {
+        lines
+            .split(|line| line.is_empty())
+            .filter(|lines| !lines.is_empty())
+    };
+    let found = paragraphs().filter_map(|lines| begun_reason(&lines.join(" ")));
+    let found: Vec<ListedReason> = found.collect();
+    (paragraphs().count() > 1 && !found.is_empty()).then_some(found)
+}
+
+/// Removes the marks of a quotation, if each line has one.
+fn unquoted(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    if !lines.all(|line| line.trim_start().starts_with('>')) {
+        return text.to_owned();
+    }
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix('>').unwrap_or(line)
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Reads a line of `-af`: a count after blanks, the id of the job and the codes, if they are there, and the
@@ -321,6 +374,31 @@ mod tests {
     }
 
     #[test]
+    fn analyses_and_mails_have_one_reason_for_each_job() {
+        // It begins with what each job requires.
+        let analysis = include_str!("../../tests/data/feeds/better-analyze");
+        let both = [(None, Thing::File, 1), (None, Thing::ProgramEnd, 1)];
+        assert_eq!(kinds(analysis), both);
+        assert_eq!(kinds(&analysis.replace('\n', "\r\n")), both);
+
+        // HTCondor's mails, by its sources (src/condor_utils/email_cpp.cpp), with a reason that the mail broke.
+        let mail = format!(
+            "Condor job 7.0\n\t/home/ada/run.sh 7\n\tsubmitted from directory /home/ada\nis being put on hold.\n\n{}\n\n\
+             -=-=-=-\n\nQuestions about this message or HTCondor in general?\n",
+            MEMORY.replace(" memory", "\r\nmemory")
+        );
+        assert_eq!(listed(&mail), [ListedReason::of_job(MEMORY, None)]);
+
+        // As in the manual of Pegasus.
+        let workflow = format!(
+            "****Held jobs' details****\n\n====sleep_j2====\n\n       submit file            : sleep_j2.sub\n       \
+             last_job_instance_id   : 7\n       reason                 :  {}\n\n****Failed jobs' details****\n",
+            MEMORY.replace(" memory", "\n                                 memory")
+        );
+        assert_eq!(listed(&workflow), [ListedReason::of_job(MEMORY, None)]);
+    }
+
+    #[test]
     fn reasons_in_lines_of_their_own_are_several_and_a_broken_one_is_one() {
         let both = format!("{MEMORY}\nvia condor_hold (by user ada)\n");
         assert_eq!(listed(&both).len(), 2);
@@ -329,11 +407,24 @@ mod tests {
     }
 
     #[test]
+    fn letters_have_the_reasons_of_their_paragraphs() {
+        let broken = MEMORY.replace(" memory", "\nmemory");
+        let letter =
+            format!("Dear all,\n\nwhat does this mean?\n\n{broken}\n\nBest wishes,\nAda\n");
+        let expected = [ListedReason::of_job(MEMORY, None)];
+        assert_eq!(listed(&letter), expected);
+        let quoted: String = letter.lines().map(|line| format!("> {line}\n")).collect();
+        assert_eq!(listed(&quoted), expected);
+        assert_eq!(listed(&format!("> {MEMORY}\n")), expected);
+    }
+
+    #[test]
     fn other_texts_are_one_reason() {
         for text in [
             MEMORY,
             "1 total failures: first failure: reading from file /a",
             "a\nb",
+            "a\n\nb",
         ] {
             assert_eq!(listed(text), [ListedReason::of_job(text, None)]);
         }
@@ -341,7 +432,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_a_reason(text in "([ 0-9.\n]|HOLD_REASON|Job was held.|HoldReason = |[a-z]){0,40}") {
+        fn any_text_has_a_reason(text in "([ 0-9.\n]|HOLD_REASON|Job was held.|HoldReason = |Hold reason: |reason  :|is being put on hold.|[a-z]){0,40}") {
             prop_assert!(listed_reasons(&text) != Ok(Vec::new()));
         }
     }

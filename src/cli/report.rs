@@ -7,8 +7,9 @@ use clap::Args;
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Directory of a run, a sweep or a DAG
-    pub dir: PathBuf,
+    /// Directory of a run, a sweep or a DAG [default: the one in the current directory, or the `out` of a configuration
+    /// file there]
+    pub dir: Option<PathBuf>,
     /// File for the page [default: report.html in the directory]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -8,8 +8,9 @@ use clap::{ArgGroup, Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("tracker").required(true).args(["to", "export"])))]
 pub struct TrackArgs {
-    /// Directory of a run, a sweep or a DAG
-    pub dir: PathBuf,
+    /// Directory of a run, a sweep or a DAG [default: the one in the current directory, or the `out` of a configuration
+    /// file there]
+    pub dir: Option<PathBuf>,
     /// Trackers to send to
     #[arg(long, value_name = "TRACKER", value_delimiter = ',')]
     pub to: Vec<TrackerName>,

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::history_log::{HISTORY_LOG, read_history, write_jobs};
 use super::logs::{LogReading, ReadLogs};
 use super::named_inputs::NamedInputs;
+use super::results_here::{find_results, is_result, logs_of_run};
 use super::run_answers::RunAnswers;
 use super::text::advice::shell_word;
 use poolcast_advice::{
@@ -18,7 +19,7 @@ use poolcast_advice::{
     UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_base::error::hinted;
-use poolcast_base::{files, manifest, output, user_directories};
+use poolcast_base::{files, output, user_directories};
 use poolcast_cli::AdviseArgs;
 use poolcast_collect::{find_generations, is_log};
 use poolcast_events::HoldSource;
@@ -32,9 +33,6 @@ use tempfile::TempDir;
 /// Maximum size of a queue that is read, in bytes. It is read in parts.
 const MAX_LIST_BYTES: u64 = 64 << 30;
 
-/// Maximum number of configuration files that are examined in a directory.
-const MAX_CONFIGURATIONS: usize = 100;
-
 /// Maximum size of the log of an access point that is read although nobody named it, in bytes.
 const MAX_EVENT_LOG_BYTES: u64 = 256 << 20;
 
@@ -44,9 +42,6 @@ pub(super) const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// Advice for a user if no log is found.
 const LOG_HINT: &str =
     "name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point";
-
-/// Formats of artefacts that are models.
-const MODEL_FORMATS: [&str; 3] = ["run", "fit", "ensemble"];
 
 /// The results that a user named, or that were found, and what was learned there.
 pub(super) struct LearnedRun {
@@ -392,79 +387,6 @@ pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
     Ok((config, logs))
 }
 
-/// Finds the results in this directory; `None` if there are none, or several.
-pub(super) fn find_results_here() -> Option<PathBuf> {
-    find_results().ok()?
-}
-
-/// Finds the run of this directory: either the directory itself, or the `out` of one of its
-/// configuration files; `None` if there is none.
-///
-/// # Errors
-/// Fails if there are several.
-fn find_results() -> Result<Option<PathBuf>> {
-    if is_result(Path::new(".")) {
-        return Ok(Some(PathBuf::from(".")));
-    }
-
-    let (mut found, mut looked): (Vec<PathBuf>, Vec<PathBuf>) = (Vec::new(), Vec::new());
-    let default_out = PathBuf::from("out");
-    for out in configured_outputs()?.into_iter().chain([default_out]) {
-        if looked.contains(&out) {
-            continue;
-        }
-        if is_result(&out) {
-            found.push(out.clone());
-        }
-        looked.push(out);
-    }
-
-    match &found[..] {
-        [only] => Ok(Some(only.clone())),
-        [] => Ok(None),
-        several => {
-            let names = several.iter().map(|run| format!("`{}`", run.display()));
-            let names: Vec<String> = names.collect();
-            Err(hinted(
-                format!("there are several runs here: {}", names.join(", ")),
-                format!("name one: poolcast advise {}", several[0].display()),
-            )
-            .into())
-        }
-    }
-}
-
-/// Returns true if `dir` is a run, or a sweep that has chosen its best trial, or that had too few
-/// holds for one.
-fn is_result(dir: &Path) -> bool {
-    let format = manifest::format_name(dir).ok().flatten();
-    let is_model = format.is_some_and(|format| MODEL_FORMATS.contains(&format.as_str()));
-    is_model || dir.join(sweep::BEST_FILE).is_file() || sweep::has_no_model(dir)
-}
-
-/// The output directories of the configuration files in this directory, in the order of the file
-/// names. Files that are not valid configurations are skipped.
-fn configured_outputs() -> Result<Vec<PathBuf>> {
-    let mut paths: Vec<PathBuf> = fs_err::read_dir(".")?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|end| end == "yaml" || end == "yml")
-        })
-        .collect();
-    paths.sort();
-    paths.truncate(MAX_CONFIGURATIONS);
-
-    let mut outs = Vec::new();
-    for path in paths {
-        let name = path.strip_prefix(".").unwrap_or(&path);
-        if let Ok(config) = Config::load(Some(name), &BTreeMap::new()) {
-            outs.push(config.out);
-        }
-    }
-    Ok(outs)
-}
-
 /// The logs that the run was made from and that exist. It is an error if none of them does.
 fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
     ensure!(
@@ -477,8 +399,8 @@ fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
             LOG_HINT
         )
     );
-    let (found, missing): (Vec<PathBuf>, Vec<PathBuf>) =
-        config.logs.iter().cloned().partition(|log| log.exists());
+    let logs = logs_of_run(config, results).into_iter();
+    let (found, missing): (Vec<PathBuf>, Vec<PathBuf>) = logs.partition(|log| log.exists());
     let Some(first) = missing.first() else {
         return Ok(found);
     };

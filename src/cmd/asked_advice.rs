@@ -279,8 +279,8 @@ fn learned_from_log(
     store: &EventStore,
     question: &AdviceQuery<'_>,
 ) -> Result<Option<LearnedAnswers>> {
-    let Config { advice, seed, .. } = &sources.config;
-    let advice = &find_members(advice)?;
+    let Config { seed, .. } = &sources.config;
+    let advice = &find_members(&sources.config)?;
     let asked_ms = store.summary.end_ms;
     let dir = learned.and_then(LearnedRun::ledger_dir);
     match (dir, sources.kept_logs()) {

@@ -315,7 +315,7 @@ pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
         &by,
         "corrected (95 %)",
         "held out (95 %)",
-        "one number for all (95 %)",
+        "one answer for all (95 %)",
         "test (95 %)",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -333,8 +333,7 @@ pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
         ]);
     }
 
-    // Drop columns without a value: classification has no such baseline, and the user's own tables
-    // have no test split.
+    // Drop columns without a value: a ROC-AUC has no such baseline, and the user's own tables have no test split.
     let test = head.len() - 1;
     for (column, is_empty) in [
         (test, choices.iter().all(|choice| choice.test.is_none())),

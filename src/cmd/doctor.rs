@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::advice_sources::find_results_here;
 use super::own_logs::user_name;
+use super::results_here::find_results_here;
 use super::text;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
 use poolcast_base::output;

@@ -77,7 +77,7 @@ pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) ->
         },
     };
     let changes = write_report(out, &report)?;
-    logs::add_words(config, &mut held.advice)?;
+    logs::add_words(config, &config.out, &mut held.advice)?;
     let inputs = ReportInputs::read(out, false)?;
     write_page(&inputs, Some(&held), &out.join(REPORT_FILE))?;
     if is_json {

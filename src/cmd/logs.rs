@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
+use super::results_here::logs_of_run;
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions, WrittenLog};
 use poolcast_advice::policy::OwnerNames;
 use poolcast_advice::{JobAdvice, LogWords, apply_reason_rules, name_probes_of_things};
@@ -130,25 +131,25 @@ impl<'a> LogReading<'a> {
     }
 }
 
-/// Adds the texts in the logs of a configuration to `advice`, and lets the reasons among them answer.
+/// Adds the texts in the logs of the run in `results` to `advice`, and lets the reasons among them answer.
 ///
 /// # Errors
 /// Fails if a log cannot be read.
-pub(super) fn add_words(config: &Config, advice: &mut [JobAdvice]) -> Result<()> {
-    read_words(config)?.add_to(advice);
+pub(super) fn add_words(config: &Config, results: &Path, advice: &mut [JobAdvice]) -> Result<()> {
+    read_words(config, &logs_of_run(config, results))?.add_to(advice);
     apply_reason_rules(advice);
     name_probes_of_things(advice);
     Ok(())
 }
 
-/// Reads the texts in the logs of a configuration. No store keeps them, so the logs are read again;
-/// the result is empty if a log can be read only once.
-fn read_words(config: &Config) -> Result<LogWords> {
+/// Reads the texts in `logs`. No store keeps them, so the logs are read again; the result is empty if a log can be
+/// read only once.
+fn read_words(config: &Config, logs: &[PathBuf]) -> Result<LogWords> {
     let mut words = LogWords::default();
-    if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
+    if logs.iter().any(|log| eventlog::is_read_once(log)) {
         return Ok(words);
     }
-    let logs = find_generations(&config.logs)?;
+    let logs = find_generations(logs)?;
     let options = ReadOptions {
         has_texts: true,
         ..read_options(config.parse.ap.clone(), config.parse.year, &logs)?

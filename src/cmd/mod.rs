@@ -51,6 +51,7 @@ mod page_numbers;
 mod preparation;
 mod progress;
 mod report_page;
+mod results_here;
 mod run_answers;
 mod run_config;
 mod signals;

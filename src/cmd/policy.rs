@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::advice_sources::{find_results_here, find_run_logs};
+use super::advice_sources::find_run_logs;
 use super::history_log::{HISTORY_LOG, write_history_log};
 use super::logs::read_store_with_owners;
+use super::results_here::find_results_here;
 use super::run_answers::RunAnswers;
 use super::text;
 use poolcast_advice::policy::{

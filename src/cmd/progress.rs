@@ -100,7 +100,9 @@ impl StageBar {
             PrepareStep::TrialsFound => output::note("trials: already done"),
             PrepareStep::AlsoReading(log) => output::note(&rotated_note(log)),
             PrepareStep::FramesChosen(choice) => output::note(&choice.describe()),
-            PrepareStep::SaltNote(note) | PrepareStep::LogNote(note) => output::note(note),
+            PrepareStep::SaltNote(note)
+            | PrepareStep::LogNote(note)
+            | PrepareStep::TableNote(note) => output::note(note),
             PrepareStep::Ingest(step) => self.show_ingest(step),
             PrepareStep::TensorsBegun { holds } => self.begin_tensors(holds),
             PrepareStep::Tensors { dir, progress } => {

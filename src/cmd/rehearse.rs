@@ -16,8 +16,8 @@ use poolcast_base::output;
 use poolcast_cli::RehearseArgs;
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    KnownOutcome, MemberTally, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings,
-    RehearsalTally, RehearsalTimes, RehearsedHold, SettledAnswers,
+    KnownOutcome, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,
+    RehearsalTimes, RehearsedHold, SettledAnswers,
 };
 use poolcast_simulate::{HoldTruth, find_hold, read_truth};
 use poolcast_sweep::config::Config;
@@ -29,7 +29,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let truth = args.truth.as_deref().map(read_settling_truth).transpose()?;
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
-    let advice = find_members(&config.advice)?;
+    let advice = find_members(&config)?;
     let settings = RehearsalSettings {
         times: times(args),
         advice: &advice,
@@ -53,10 +53,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
             true_outcome(truth, asked)
         }),
     };
-    let tally = RehearsalTally {
-        members: MemberTally::of_rehearsal(&settled, &settings),
-        ..RehearsalTally::new(&settled)
-    };
+    let tally = RehearsalTally::of_rehearsal(&settled, &settings);
     if let Some(kept) = &kept {
         kept.write_results(&settled.rows(&history), &tally)?;
     }

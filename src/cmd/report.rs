@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::report_page::{held_jobs, write_page};
+use super::results_here::named_or_here;
 use super::signals::stop_signal;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{escape, output};
@@ -17,8 +18,9 @@ const REWRITE_INTERVAL_S: u32 = 10;
 
 /// Writes the page, or prints the report as JSON.
 pub fn run(args: &ReportArgs) -> Result<u8> {
+    let dir = named_or_here(args.dir.as_deref())?;
     if args.json {
-        let inputs = ReportInputs::read(&args.dir, args.anonymous)?;
+        let inputs = ReportInputs::read(&dir, args.anonymous)?;
         let held = held_jobs(&inputs)?;
         let document = report::report(&inputs, held.as_ref())?;
         output::print_json(report::SCHEMA_VERSION, &document)?;
@@ -28,7 +30,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let mut is_printed = false;
     loop {
-        let mut inputs = ReportInputs::read(&args.dir, args.anonymous)?;
+        let mut inputs = ReportInputs::read(&dir, args.anonymous)?;
         let continues = args.watch && inputs.is_running() && !stop.load(Ordering::Relaxed);
         inputs.reload_s = continues.then_some(REWRITE_INTERVAL_S);
 

@@ -27,7 +27,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     };
     let mut advice = advise(&store, model, &inputs.config.advice, None)?;
     if !inputs.is_anonymous {
-        logs::add_words(&inputs.config, &mut advice).unwrap_or_else(|error| {
+        logs::add_words(&inputs.config, &inputs.dir, &mut advice).unwrap_or_else(|error| {
             output::note(&format!(
                 "note: causes are named by their codes, because the log cannot be read: {error:#}"
             ));

@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::results_here::named_or_here;
 use super::signals::stop_signal;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, counted};
@@ -29,12 +30,13 @@ struct SentDocument {
 
 /// Sends the runs, prints the requests, or exports files.
 pub fn run(args: &TrackArgs) -> Result<u8> {
+    let dir = named_or_here(args.dir.as_deref())?;
     if let (Some(name), Some(out)) = (args.export, &args.out) {
-        return export(&args.dir, name, out);
+        return export(&dir, name, out);
     }
     check_server(args)?;
     if args.dry_run {
-        return print_requests(args);
+        return print_requests(args, &dir);
     }
 
     let stop = stop_signal()?;
@@ -44,13 +46,7 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
     };
     let mut sent = Vec::new();
     let mut failures = Vec::new();
-    for result in send_runs(
-        &args.dir,
-        &trackers(args),
-        args.server.as_deref(),
-        time,
-        &stop,
-    )? {
+    for result in send_runs(&dir, &trackers(args), args.server.as_deref(), time, &stop)? {
         match result {
             Ok(summary) => sent.push(summary),
             Err(failure) => failures.push(failure),
@@ -133,8 +129,8 @@ fn check_server(args: &TrackArgs) -> Result<()> {
 }
 
 /// Prints each request as one line of JSON.
-fn print_requests(args: &TrackArgs) -> Result<u8> {
-    let source = TrackedSource::open(&args.dir)?;
+fn print_requests(args: &TrackArgs, dir: &Path) -> Result<u8> {
+    let source = TrackedSource::open(dir)?;
     let print = |request: &Value| output::print(&format!("{request}\n"));
     let server = args.server.as_deref();
     for tracker in trackers(args) {

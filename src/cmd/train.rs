@@ -16,9 +16,10 @@ use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, ren
 use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_cli::TrainArgs;
+use poolcast_holds::config::TrainingSettings;
 use poolcast_holds::training::{
-    Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingSettings,
-    TrainingStatus, TrainingUpdate, train_until,
+    Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingStatus,
+    TrainingUpdate, train_until, training_key,
 };
 use poolcast_sweep::config::Config;
 use poolcast_tensors::Dataset;
@@ -35,7 +36,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let exit_time = args.self_checkpoint.map(exit_time).transpose()?;
     let mode = start_mode(args);
     let settings = config.training_settings()?;
-    let key = settings.key(&dataset.key)?;
+    let key = training_key(&settings, &dataset.key)?;
     if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
         output::note_nothing_new(&args.out, "this training");
     }

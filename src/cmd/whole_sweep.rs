@@ -20,8 +20,8 @@ use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::rehearsal::{
-    MemberTally, REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally,
-    RehearsalTimes, SettledAnswers, rehearse, time_first_model,
+    REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
+    SettledAnswers, rehearse, time_first_model,
 };
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
@@ -95,7 +95,7 @@ pub(super) fn run_to_end(
 pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let advice = sweep::find_members(&sweep.config.advice)?;
+    let advice = sweep::find_members(&sweep.config)?;
     let Some(key) = key_of_missing_answers(sweep, &advice, out)? else {
         return Ok(true);
     };
@@ -108,10 +108,7 @@ pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
             progress.asked(models);
         })?;
         let settled = SettledAnswers::by_evidence(&made.answers, &history);
-        let tally = RehearsalTally {
-            members: MemberTally::of_rehearsal(&settled, &settings),
-            ..RehearsalTally::new(&settled)
-        };
+        let tally = RehearsalTally::of_rehearsal(&settled, &settings);
         let answers = made.learn_answers(&history, &settings, &is_stopped)?;
         Ok((tally, answers))
     });
@@ -131,8 +128,8 @@ pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     }
 }
 
-/// Returns the digest of what the answers of `sweep` are learned from, with the settings `advice`; `None` if they are in `out`, with
-/// the counts of their rehearsal, or if the sweep has no events of a log.
+/// Returns the digest of what the answers of `sweep` are learned from, with the settings `advice`; `None`
+/// if they are in `out`, with the counts of their rehearsal, or if the sweep has no events of a log.
 fn key_of_missing_answers(
     sweep: &SweepFolder,
     advice: &AdviceConfig,
@@ -365,7 +362,7 @@ fn forecast_answers(
     sweep: &SweepFolder,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Duration> {
-    let advice = sweep::find_members(&sweep.config.advice)?;
+    let advice = sweep::find_members(&sweep.config)?;
     if key_of_missing_answers(sweep, &advice, &sweep.dir)?.is_none() {
         return Ok(Duration::ZERO);
     }

@@ -16,6 +16,20 @@ pub enum CondorText {
     EventLog,
     /// DAGMan's own log.
     DagmanLog,
+    /// What `condor_q -analyze`, `pegasus-analyzer` and HTCondor's mails say about held jobs.
+    HoldNotice,
+}
+
+/// Returns what `line`, without blanks around it, has of the hold reason that it introduces: `condor_q -analyze` and
+/// `pegasus-analyzer` write it there, and a mail of HTCondor after a blank line. Returns `None` for any other line.
+pub fn introduced_reason(line: &str) -> Option<&str> {
+    let of_pegasus = || line.strip_prefix("reason ")?.trim_start().strip_prefix(':');
+    let of_mail = || line.ends_with("is being put on hold.").then_some("");
+    let reason = line.strip_prefix("Hold reason:");
+    reason
+        .or_else(of_pegasus)
+        .or_else(of_mail)
+        .map(str::trim_start)
 }
 
 impl CondorText {
@@ -32,6 +46,8 @@ impl CondorText {
             CondorText::DagmanLog
         } else if has("\"EventTypeNumber\"") || lines().any(begins_event) {
             CondorText::EventLog
+        } else if lines().any(|line| introduced_reason(line.trim_end()).is_some()) {
+            CondorText::HoldNotice
         } else if is_json_list || has_line(&["ClusterId =", "HoldReason =", "MyType ="]) {
             CondorText::Ads
         } else if has("HOLD_REASON") {
@@ -60,6 +76,9 @@ impl CondorText {
                 "it is a table of jobs without hold reasons: print it with `-json`, for `poolcast advise --queue FILE`"
             }
             CondorText::EventLog => "it is an event log: `poolcast advise FILE` reads it",
+            CondorText::HoldNotice => {
+                "it is what `condor_q -analyze`, `pegasus-analyzer` or a mail says about held jobs: `poolcast explain` reads it on standard input"
+            }
             CondorText::DagmanLog => {
                 "it is DAGMan's own log: the events of its jobs are in the file beside it whose name ends with `.nodes.log`"
             }
@@ -119,6 +138,14 @@ mod tests {
             (
                 include_str!("../../tests/data/feeds/dagman.out"),
                 CondorText::DagmanLog,
+            ),
+            (
+                "---\n372993.000:  Request is held.\n\nHold reason: via condor_hold (by user ada)\n\n",
+                CondorText::HoldNotice,
+            ),
+            (
+                "Condor job 12.0\n\t/home/ada/run.sh 7\nis being put on hold.\n\nvia condor_hold (by user ada)\n",
+                CondorText::HoldNotice,
             ),
         ] {
             assert_eq!(CondorText::of(text), Some(kind), "{text:.60}");

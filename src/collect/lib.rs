@@ -18,7 +18,7 @@ mod whole_records;
 
 pub use archive::{ArchivedGeneration, LogArchive, LostEvents, read_archive};
 pub use collection::{CollectOutcome, collect};
-pub use condor_text::CondorText;
+pub use condor_text::{CondorText, introduced_reason};
 pub use find_logs::{find_generations, found_beside, has_event_logs, is_log, skipped_note};
 pub use log_error::{explain, explain_beginning, sink_error};
 pub use log_state::{LogState, inspect_log};

@@ -18,7 +18,7 @@ pub enum PredictionTask {
 }
 
 /// The metric that early stopping watches, or by which the best trial is chosen.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct Metric {

@@ -52,7 +52,8 @@ pub struct HyperParameter {
     pub default: Option<&'static str>,
     /// Condition without which it has no effect.
     pub needs: Option<NeededChoice>,
-    /// True if it may be null or missing. Null stands for a default that depends on other values.
+    /// True if it may be null or missing. Null stands for the default, or for one that depends on other values. Of a
+    /// pipeline, a trial that has the default does not name it.
     pub is_optional: bool,
     /// Flag of `poolcast train` or `poolcast provision train` that sets it.
     pub flag: Option<ParameterFlag>,
@@ -330,8 +331,18 @@ const fn key_names<const N: usize>(table: &[HyperParameter]) -> [&'static str; N
     names
 }
 
-/// Hyper-parameters of the feature selection, which every pipeline has.
-pub const SELECTION: &[HyperParameter] = &[
+/// Name of the hyper-parameter for the weights of classes.
+pub const CLASS_WEIGHT: &str = "class_weight";
+
+/// Hyper-parameters that every pipeline has: what missing values become, what the rows of each class weigh, and
+/// the feature selection.
+pub const OF_ALL_PIPELINES: &[HyperParameter] = &[
+    HyperParameter::new("imputer", ParameterRange::Word(&["median", "mean", "zero"]))
+        .or("\"median\"")
+        .optional(),
+    HyperParameter::new(CLASS_WEIGHT, ParameterRange::Word(&["none", "balanced"]))
+        .or("\"none\"")
+        .optional(),
     HyperParameter::new(
         "selection",
         ParameterRange::Word(&["none", "threshold", "lasso", "forest", "svd"]),

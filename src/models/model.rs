@@ -75,6 +75,14 @@ impl ModelEngine {
     }
 }
 
+/// Models with equal weights are equal, whatever computes them.
+impl PartialEq for Model {
+    fn eq(&self, other: &Model) -> bool {
+        (self.architecture.name(), self.shape) == (other.architecture.name(), other.shape)
+            && self.weights() == other.weights()
+    }
+}
+
 impl Model {
     /// Creates a model with PyTorch's initial weights, drawn from `seed` by parameter name. The
     /// model runs on the CPU, in the fused engine if that supports the architecture.

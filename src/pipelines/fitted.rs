@@ -81,11 +81,10 @@ impl<'a> LearnedRows<'a> {
 
 /// Fits `pipeline` on `rows`. Every step and the model learn from these rows alone.
 ///
-/// The rows have classes or numbers. `xgb`, `rf`, `et` and `nn` support both, the others only
-/// classes. Two or more classes are handled as scikit-learn and xgboost do by default: one logit or
+/// The rows have classes or numbers, but `svc` has classes alone. Two or more classes are handled as scikit-learn and xgboost do by default: one logit or
 /// softmax for `lasso`, `ridge`, `enet`, `xgb` and `nn`; one machine per pair of classes, with
 /// coupled probabilities, for `svc`; trees that vote for `rf` and `et`. For numbers, the model
-/// predicts the mean or a quantile, as their [`NumberLoss`] says. The same seed gives the same
+/// predicts the mean or, except for `lasso`, `ridge` and `enet`, a quantile, as their [`NumberLoss`] says. The same seed gives the same
 /// model for any number of threads. The fit calls `stop` between iterations, trees and epochs.
 ///
 /// # Errors
@@ -126,8 +125,12 @@ pub fn fit_pipeline(
             stop: StopSignal::new(stop),
         },
     };
-    if let RowTargets::Numbers(_) = &table.targets {
-        check_for_numbers(pipeline)?;
+    if let RowTargets::Numbers(numbers) = &table.targets {
+        check_for_numbers(
+            pipeline,
+            parameters.keys().map(String::as_str),
+            numbers.loss,
+        )?;
     }
     let (steps, target) = match &table.targets {
         RowTargets::Classes(classes) => fit.fit_classes(classes, weights)?,
@@ -146,6 +149,20 @@ pub fn fit_pipeline(
     })
 }
 
+/// The weights of classes beside those of rows.
+#[derive(Deserialize)]
+struct ClassSettings {
+    class_weight: Option<ClassWeight>,
+}
+
+/// A rule for the weights of classes.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ClassWeight {
+    /// All classes have the same total weight, as for scikit-learn's `balanced`.
+    Balanced,
+}
+
 /// Inputs of a fit besides the targets.
 struct PipelineFitting<'a> {
     kind: PipelineKind,
@@ -162,10 +179,16 @@ impl PipelineFitting<'_> {
         weights: &[f64],
     ) -> Result<(PreprocessingSteps, FittedTarget)> {
         let present = present_classes(classes)?;
-        let labels = ClassLabels {
+        let unweighted = ClassLabels {
             y: &indices_among_present(&present, &classes.y),
             class_count: present.len(),
             weights,
+        };
+        let ClassSettings { class_weight } = read_settings(self.parameters)?;
+        let balanced = class_weight.map(|ClassWeight::Balanced| unweighted.balanced_weights());
+        let labels = ClassLabels {
+            weights: balanced.as_deref().unwrap_or(weights),
+            ..unweighted
         };
         let (steps, x) = self.fit_steps(TrainingTargets::Classes(labels))?;
         let training = TrainingSet { x: &x, labels };

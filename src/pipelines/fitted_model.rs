@@ -9,8 +9,8 @@ use super::forest::{ClassForest, ForestKind};
 use super::hyper_parameters::{HyperParameters, read_settings};
 use super::logistic::LogisticRegression;
 use super::network::MultilayerPerceptron;
+use super::penalty::linear_penalty;
 use super::pipeline_kind::PipelineKind;
-use super::solvers::objective::ElasticNetPenalty;
 use super::svc::SupportVectorClassifier;
 
 /// A fitted classification model, as stored in the pipeline's file.
@@ -29,21 +29,6 @@ pub(super) enum FittedModel {
     Network(MultilayerPerceptron),
 }
 
-/// Hyper-parameters of the pipeline `enet`.
-#[derive(Deserialize)]
-struct ElasticNetSettings {
-    #[serde(rename = "C")]
-    c: f64,
-    l1_ratio: f64,
-}
-
-/// Hyper-parameters of the pipelines `lasso` and `ridge`.
-#[derive(Deserialize)]
-struct OnePenaltySettings {
-    #[serde(rename = "C")]
-    c: f64,
-}
-
 impl FittedModel {
     /// Fits the model of the pipeline `kind` with its effective hyper-parameters.
     pub(super) fn fit(
@@ -54,7 +39,7 @@ impl FittedModel {
     ) -> Result<FittedModel> {
         Ok(match kind {
             PipelineKind::Lasso | PipelineKind::Ridge | PipelineKind::ElasticNet => {
-                let penalty = logistic_penalty(kind, parameters)?;
+                let penalty = linear_penalty(kind, parameters)?;
                 FittedModel::Logistic(LogisticRegression::fit(penalty, training, run.stop)?)
             }
             PipelineKind::SupportVectors => {
@@ -100,20 +85,4 @@ impl FittedModel {
             FittedModel::Network(model) => model,
         }
     }
-}
-
-/// Returns an L1 penalty for `lasso`, an L2 penalty for `ridge`, a mixture for `enet`.
-fn logistic_penalty(kind: PipelineKind, parameters: &HyperParameters) -> Result<ElasticNetPenalty> {
-    if kind == PipelineKind::ElasticNet {
-        let ElasticNetSettings { c, l1_ratio } = read_settings(parameters)?;
-        return Ok(ElasticNetPenalty { c, l1_ratio });
-    }
-
-    let OnePenaltySettings { c } = read_settings(parameters)?;
-    let l1_ratio = if kind == PipelineKind::Lasso {
-        1.0
-    } else {
-        0.0
-    };
-    Ok(ElasticNetPenalty { c, l1_ratio })
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::pipeline_kind::{PIPELINE_NAMES, PipelineKind};
 use poolcast_base::error::hinted;
+use poolcast_config::parameters::CLASS_WEIGHT;
 use poolcast_config::{HyperParameter, nearest, quote_words};
+use poolcast_tables::NumberLoss;
 
 /// Hyper-parameters by name, as a sweep draws them.
 pub type HyperParameters = BTreeMap<String, Value>;
@@ -58,6 +60,11 @@ pub fn effective_hyper_parameters(
             Some(given) => given.clone(),
             None => parameter_default(parameter),
         };
+        // An optional one that is left out has no effect of its own.
+        let is_default = value.is_null() || value == parameter_default(parameter);
+        if parameter.is_optional && is_default {
+            continue;
+        }
         let accepted = parameter
             .range
             .accept(&value)
@@ -66,8 +73,8 @@ pub fn effective_hyper_parameters(
     }
 
     for name in parameters.keys() {
-        if !effective.contains_key(name) {
-            return Err(unknown_parameter(pipeline, name, &effective));
+        if !kind.hyper_parameters().any(|known| known.name == name) {
+            return Err(unknown_parameter(pipeline, name, kind));
         }
     }
 
@@ -90,21 +97,39 @@ pub fn check_hyper_parameters(pipeline: &str, parameters: &HyperParameters) -> R
     effective_hyper_parameters(pipeline, parameters).map(drop)
 }
 
-/// Rejects a pipeline that cannot predict numbers.
+/// Rejects a pipeline that cannot predict numbers by minimising `loss`, and hyper-parameters for classes
+/// alone among `given`.
 ///
 /// # Errors
-/// Fails if there is no such pipeline, or if it cannot predict numbers; the error lists the
+/// Fails if there is no such pipeline, or if it cannot predict these numbers; the error lists the
 /// pipelines that can.
-pub fn check_for_numbers(pipeline: &str) -> Result<()> {
-    if !find_pipeline(pipeline)?.predicts_numbers() {
+pub fn check_for_numbers<'a>(
+    pipeline: &str,
+    mut given: impl Iterator<Item = &'a str>,
+    loss: NumberLoss,
+) -> Result<()> {
+    if !find_pipeline(pipeline)?.predicts_numbers(loss) {
         let known = PIPELINE_NAMES.into_iter().zip(PipelineKind::ALL);
-        let known = known.filter(|(_, kind)| kind.predicts_numbers());
+        let known = known.filter(|(_, kind)| kind.predicts_numbers(loss));
         let names: Vec<&str> = known.map(|(name, _)| name).collect();
+        let what = match loss {
+            NumberLoss::Squared => "numbers",
+            NumberLoss::Pinball { .. } => "quantiles",
+        };
         bail!(hinted(
-            format!("the pipeline `{pipeline}` predicts only classes, not numbers"),
-            format!("pipelines that predict numbers: {}", quote_words(&names)),
+            format!("the pipeline `{pipeline}` cannot predict {what}"),
+            format!("pipelines that predict {what}: {}", quote_words(&names)),
         ));
     }
+    ensure!(
+        given.all(|name| name != CLASS_WEIGHT),
+        hinted(
+            format!(
+                "`{CLASS_WEIGHT}` of the pipeline `{pipeline}` is for classes, not for numbers"
+            ),
+            format!("remove `{CLASS_WEIGHT}`"),
+        )
+    );
     Ok(())
 }
 
@@ -142,8 +167,9 @@ fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> an
     .into()
 }
 
-fn unknown_parameter(pipeline: &str, name: &str, known: &HyperParameters) -> anyhow::Error {
-    let known: Vec<&str> = known.keys().map(String::as_str).collect();
+fn unknown_parameter(pipeline: &str, name: &str, kind: PipelineKind) -> anyhow::Error {
+    let mut known: Vec<&str> = kind.hyper_parameters().map(|known| known.name).collect();
+    known.sort_unstable();
     let hint = match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("its hyper-parameters are {}", quote_words(&known)),
@@ -190,6 +216,10 @@ mod tests {
             of(json!({"kernel": "rbf"}))
         );
         assert_eq!(of(json!({"selection_C": 3})), of(json!({"C": 1.0})));
+        for default in [json!({"imputer": "median"}), json!({"class_weight": null})] {
+            assert_eq!(of(default), of(json!({})), "left out");
+        }
+        assert_eq!(of(json!({"imputer": "mean"}))["imputer"], "mean");
         let depth = |depth: Value| {
             effective_hyper_parameters("xgb", &parameters(json!({"max_depth": depth})))
                 .expect("accepted")

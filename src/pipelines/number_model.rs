@@ -7,7 +7,9 @@ use super::boosting::{self, BoostedTrees};
 use super::classifier::FitRun;
 use super::forest::{ForestKind, NumberForest};
 use super::hyper_parameters::{HyperParameters, read_settings};
+use super::linear::LinearRegression;
 use super::network::NumberNetwork;
+use super::penalty::linear_penalty;
 use super::pipeline_kind::PipelineKind;
 use super::regressor::{NumberTrainingSet, Regressor};
 use super::solvers::labels::NumberLabels;
@@ -17,6 +19,8 @@ use poolcast_tables::RowNumbers;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum NumberModel {
+    /// Model of `lasso`, `ridge` and `enet`.
+    Linear(LinearRegression),
     /// Model of `xgb`.
     Boosted(BoostedTrees),
     /// Model of `rf` and `et`.
@@ -54,12 +58,14 @@ impl NumberModel {
                 let fitted = NumberNetwork::fit(&settings, training, run)?;
                 return Ok(NumberModel::Network(fitted));
             }
+            PipelineKind::Lasso | PipelineKind::Ridge | PipelineKind::ElasticNet => {
+                let penalty = linear_penalty(kind, parameters)?;
+                let fitted = LinearRegression::fit(penalty, training, run.stop)?;
+                return Ok(NumberModel::Linear(fitted));
+            }
             PipelineKind::RandomForest => ForestKind::Random,
             PipelineKind::ExtraTrees => ForestKind::ExtraTrees,
-            PipelineKind::Lasso
-            | PipelineKind::Ridge
-            | PipelineKind::ElasticNet
-            | PipelineKind::SupportVectors => bail!("the pipeline cannot predict numbers"),
+            PipelineKind::SupportVectors => bail!("the pipeline cannot predict numbers"),
         };
         let settings = read_settings(parameters)?;
         let fitted = NumberForest::fit(forest_kind, settings, training, run)?;
@@ -69,6 +75,7 @@ impl NumberModel {
     /// Returns the model as a trait object.
     pub(super) fn regressor(&self) -> &dyn Regressor {
         match self {
+            NumberModel::Linear(model) => model,
             NumberModel::Boosted(model) => model,
             NumberModel::Forest(model) => model,
             NumberModel::Network(model) => model,

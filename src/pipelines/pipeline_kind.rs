@@ -2,8 +2,9 @@
 
 use poolcast_config::HyperParameter;
 use poolcast_config::parameters::{
-    BOOSTED_TREES, ELASTIC_NET, FOREST, LASSO, PERCEPTRON, RIDGE, SELECTION, SUPPORT_VECTORS,
+    BOOSTED_TREES, ELASTIC_NET, FOREST, LASSO, OF_ALL_PIPELINES, PERCEPTRON, RIDGE, SUPPORT_VECTORS,
 };
+use poolcast_tables::NumberLoss;
 
 /// Names of the pipelines, in the order of `PipelineKind::ALL`.
 pub const PIPELINE_NAMES: [&str; 8] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "et", "nn"];
@@ -11,11 +12,11 @@ pub const PIPELINE_NAMES: [&str; 8] = ["lasso", "ridge", "enet", "svc", "xgb", "
 /// Kind of model that a pipeline fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipelineKind {
-    /// `lasso`: logistic regression with an L1 penalty.
+    /// `lasso`: logistic or linear regression with an L1 penalty.
     Lasso,
-    /// `ridge`: logistic regression with an L2 penalty.
+    /// `ridge`: logistic or linear regression with an L2 penalty.
     Ridge,
-    /// `enet`: logistic regression with an elastic net penalty.
+    /// `enet`: logistic or linear regression with an elastic net penalty.
     ElasticNet,
     /// `svc`: a support vector machine.
     SupportVectors,
@@ -48,19 +49,21 @@ impl PipelineKind {
         Some(PipelineKind::ALL[place])
     }
 
-    /// Returns true if it can predict numbers as well as classes.
-    pub(super) fn predicts_numbers(self) -> bool {
-        matches!(
-            self,
+    /// Returns true if it can predict numbers by minimising `loss`, as well as classes.
+    pub(super) fn predicts_numbers(self, loss: NumberLoss) -> bool {
+        match self {
+            PipelineKind::Lasso | PipelineKind::Ridge | PipelineKind::ElasticNet => {
+                loss == NumberLoss::Squared
+            }
+            PipelineKind::SupportVectors => false,
             PipelineKind::BoostedTrees
-                | PipelineKind::RandomForest
-                | PipelineKind::ExtraTrees
-                | PipelineKind::Network
-        )
+            | PipelineKind::RandomForest
+            | PipelineKind::ExtraTrees
+            | PipelineKind::Network => true,
+        }
     }
 
-    /// Returns all hyper-parameters of the pipeline: first of its model, then of the feature
-    /// selection.
+    /// Returns all hyper-parameters of the pipeline: first of its model, then of the steps before it.
     pub(super) fn hyper_parameters(self) -> impl Iterator<Item = &'static HyperParameter> {
         let own = match self {
             PipelineKind::Lasso => LASSO,
@@ -71,6 +74,6 @@ impl PipelineKind {
             PipelineKind::RandomForest | PipelineKind::ExtraTrees => FOREST,
             PipelineKind::Network => PERCEPTRON,
         };
-        own.iter().chain(SELECTION)
+        own.iter().chain(OF_ALL_PIPELINES)
     }
 }

@@ -157,8 +157,9 @@ fn number_lasso_coefficients(
         y: &scaled,
         ..labels
     };
-    let found =
-        least_squares::lasso_coefficients(&with_unit_deviation(training.x), labels, c, stop)?;
+    let penalty = ElasticNetPenalty { c, l1_ratio: 1.0 };
+    let x = with_unit_deviation(training.x);
+    let found = least_squares::linear_coefficients(&x, labels, penalty, stop)?;
     Ok(found.into_iter().map(f64::abs).collect())
 }
 

@@ -29,6 +29,12 @@ impl MeanSpread {
     }
 }
 
+/// Returns the mean of the values that are not NaN, and 0 if there are none.
+pub(super) fn mean_of_known(values: &[f64]) -> f64 {
+    let known = || values.iter().filter(|value| !value.is_nan());
+    known().sum::<f64>() / known().count().max(1) as f64
+}
+
 /// Returns the median of the values that are not NaN: the mean of the two middle ones if their
 /// number is even, and 0 if there are none.
 pub(super) fn median_of_known(values: &[f64]) -> f64 {

@@ -11,7 +11,7 @@ use super::selection::{FeatureSelection, SelectionRows, ThresholdMode, select_co
 use super::solvers::labels::TrainingTargets;
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::solvers::svd::singular_vectors;
-use super::statistics::{MeanSpread, median_of_known};
+use super::statistics::{MeanSpread, mean_of_known, median_of_known};
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 use poolcast_tables::FeatureTable;
@@ -21,14 +21,40 @@ use poolcast_tables::FeatureTable;
 pub(super) struct StepSettings {
     #[serde(default)]
     scaler: ScalerKind,
+    #[serde(default)]
+    imputer: Imputer,
     #[serde(flatten)]
     pub(super) selection: FeatureSelection,
+}
+
+/// What a missing value becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Imputer {
+    /// The median of the column.
+    #[default]
+    Median,
+    /// The mean of the column.
+    Mean,
+    /// 0.
+    Zero,
+}
+
+impl Imputer {
+    /// Returns what stands for the missing values among `column`; 0 if all are missing.
+    fn fill_for(self, column: &[f64]) -> f64 {
+        match self {
+            Imputer::Median => median_of_known(column),
+            Imputer::Mean => mean_of_known(column),
+            Imputer::Zero => 0.0,
+        }
+    }
 }
 
 /// Treatment of missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingValues {
-    /// They are replaced by the median of the column.
+    /// They are replaced by a number of the column.
     Filled,
     /// They stay NaN, and the model handles them.
     Kept,
@@ -77,7 +103,7 @@ struct ValueThreshold {
 struct SelectedColumn {
     /// Index of the column in the table.
     place: usize,
-    /// Replacement for missing values: the median of the training rows. `None` keeps them missing.
+    /// Replacement for missing values, by the training rows. `None` keeps them missing.
     fill: Option<f64>,
     shift: f64,
     scale: f64,
@@ -98,7 +124,7 @@ impl PreprocessingSteps {
         run: FitRun<'_>,
     ) -> Result<PreprocessingSteps> {
         let mut steps = PreprocessingSteps::unscaled(settings.selection, table.column_count());
-        steps.learn_fills(table);
+        steps.learn_fills(settings.imputer, table);
         if beyond == ValuesBeyond::Clipped {
             steps.learn_ranges(table);
         }
@@ -169,10 +195,10 @@ impl PreprocessingSteps {
         }
     }
 
-    fn learn_fills(&mut self, table: &FeatureTable) {
+    fn learn_fills(&mut self, imputer: Imputer, table: &FeatureTable) {
         let raw = self.apply(table);
         for (place, column) in self.columns.iter_mut().enumerate() {
-            column.fill = Some(median_of_known(raw.column(place)));
+            column.fill = Some(imputer.fill_for(raw.column(place)));
         }
     }
 
@@ -428,6 +454,17 @@ mod tests {
         .expect("fitted");
         let seen = steps.apply(&x).values;
         (steps, seen)
+    }
+
+    #[test]
+    fn missing_values_become_what_the_imputer_says() {
+        let missing = f64::NAN;
+        let x = [[1.0, 2.0, 9.0, missing], [missing; 4]];
+        for (imputer, expected) in [("median", 2.0), ("mean", 4.0), ("zero", 0.0)] {
+            let parameters = json!({"imputer": imputer, "scaler": "none"});
+            let (_, seen) = steps(parameters, &x);
+            assert_eq!(seen[3..], [expected, 0.0, 0.0, 0.0, 0.0], "{imputer}");
+        }
     }
 
     #[test]

@@ -401,6 +401,25 @@ fn the_direction_is_that_of_the_words_and_not_of_the_code() {
 }
 
 #[test]
+fn plain_words_state_the_direction_of_a_transfer() {
+    let direction = |reason: &str| read_reason(reason, None).kind.direction;
+    let (input, output) = (Some(Direction::Input), Some(Direction::Output));
+    assert_eq!(direction("Failed to transfer input files"), input);
+    assert_eq!(
+        direction("Transfer of output files was not possible"),
+        output
+    );
+    assert_eq!(direction("the input is odd"), None);
+
+    let explained = explain(&read_reason("Failed to transfer input files", None));
+    assert_eq!(explained.action, None);
+    assert_eq!(
+        explained.meaning,
+        "input files did not arrive, and it is not clear why: Failed to transfer input files"
+    );
+}
+
+#[test]
 fn codes_fill_in_what_a_transfer_does_not_say_and_no_more() {
     let read = |reason: &str, codes| {
         let kind = read_reason(&written(reason), Some(codes)).kind;

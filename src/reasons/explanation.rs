@@ -237,14 +237,23 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Unknown if facts.kind.operation == Operation::Hold => "the machine held the job",
         Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
-            return Some(match message.as_str() {
-                "" | "Reason unspecified" => "the reason says nothing".to_owned(),
+            return Some(match (message.as_str(), facts.kind.direction) {
+                ("" | "Reason unspecified", _) => "the reason says nothing".to_owned(),
+                (_, Some(direction)) => format!("{}: {message}", unclear_transfer(direction)),
                 _ => format!("not understood: {message}"),
             });
         }
         _ => return None,
     };
     Some(with_message(what, &facts.message))
+}
+
+/// States that files did not arrive, where nothing else was understood.
+fn unclear_transfer(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Input => "input files did not arrive, and it is not clear why",
+        Direction::Output => "output files did not arrive, and it is not clear why",
+    }
 }
 
 /// Returns `words` and the message, if there is one.

@@ -418,6 +418,27 @@ impl ReasonKind {
         self.speaker == Speaker::Plugin
     }
 
+    /// Returns true if a file or a directory could not be used that other jobs may use, too: an input file, or what the
+    /// job starts from. A job that was held for the same reason, and now gets past it, shows that it is there.
+    pub fn is_of_file(self) -> bool {
+        self.is_input_transfer() || self.is_of_start_file() || self.thing == Thing::UserLog
+    }
+
+    /// Returns true if a machine could not use a file that the job starts from. A job that was held there for such a
+    /// file, and now gets past it, shows that the machine may be at fault and not the file.
+    pub fn is_of_start_file(self) -> bool {
+        matches!(
+            self.thing,
+            Thing::StandardInput
+                | Thing::StandardOutput
+                | Thing::Program
+                | Thing::InstalledProgram
+                | Thing::SharedProgram
+                | Thing::Interpreter
+                | Thing::WorkingDirectory
+        )
+    }
+
     /// Returns true if the program of the job, or its container, could not be started.
     pub fn is_program_start(self) -> bool {
         let is_start = matches!(self.operation, Operation::Execute | Operation::Start);

@@ -36,6 +36,24 @@ impl ReasonInput<'_> {
         let is_old = self.head.speaker == Speaker::Starter && self.scan.has("filetransfer:");
         let is_received = by_code == Some(Direction::Output) && is_old;
         let by_speaker = is_received.then_some(Direction::Input);
-        self.head.direction.or(by_speaker).or(by_code)
+        let by_text = self.head.direction.or(by_speaker);
+        by_text.or_else(|| self.stated_direction()).or(by_code)
+    }
+
+    /// Returns the direction that plain words state, such as those of a script that wraps a transfer.
+    fn stated_direction(&self) -> Option<Direction> {
+        let of_input = ["transfer input", "transferring input", "transfer of input"];
+        let of_output = [
+            "transfer output",
+            "transferring output",
+            "transfer of output",
+        ];
+        if self.scan.has_any(&of_input) {
+            Some(Direction::Input)
+        } else if self.scan.has_any(&of_output) {
+            Some(Direction::Output)
+        } else {
+            None
+        }
     }
 }

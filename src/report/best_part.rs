@@ -329,16 +329,17 @@ type NamedEstimate = (&'static str, fn(&SplitChoice) -> Option<ScoreEstimate>);
 const WITHOUT_SELECTION_BIAS: NamedEstimate =
     ("corrected for selection bias", |choice| choice.corrected);
 const ON_HELD_OUT_ROWS: NamedEstimate = ("on held-out rows", |choice| choice.validation);
-const CONSTANT_BASELINE: NamedEstimate = ("constant prediction on held-out rows", |choice| {
-    choice.baseline
-});
+const ONE_ANSWER: NamedEstimate = ("one answer for all rows", |choice| choice.baseline);
 const ON_TEST_SPLIT: NamedEstimate = ("on the test split", |choice| choice.test);
 
-/// Selects the estimates to show. Tables have no test split, and for classes there is no single
-/// number as a baseline.
+/// Selects the estimates to show. Tables have no test split, and a ROC-AUC has no baseline.
 fn shown_estimates(inputs: &ReportInputs) -> &'static [NamedEstimate] {
-    if inputs.predicts_numbers() {
-        &[WITHOUT_SELECTION_BIAS, ON_HELD_OUT_ROWS, CONSTANT_BASELINE]
+    if inputs
+        .choices
+        .iter()
+        .any(|choice| choice.baseline.is_some())
+    {
+        &[WITHOUT_SELECTION_BIAS, ON_HELD_OUT_ROWS, ONE_ANSWER]
     } else if inputs.config.data.is_given() {
         &[WITHOUT_SELECTION_BIAS, ON_HELD_OUT_ROWS]
     } else {

@@ -19,6 +19,7 @@ mod row_targets;
 mod split_check;
 mod split_rows;
 mod table_file;
+mod telling_features;
 
 pub use data_config::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
 pub use feature_table::FeatureTable;

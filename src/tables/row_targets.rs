@@ -47,7 +47,7 @@ pub enum NumberLoss {
 
 impl NumberLoss {
     /// Returns the loss that `data` requests, or `None` if it requests classes.
-    pub(super) fn from_task(data: &DataConfig) -> Option<NumberLoss> {
+    pub fn from_task(data: &DataConfig) -> Option<NumberLoss> {
         match (data.task, data.quantile) {
             (PredictionTask::Classification, _) => None,
             (PredictionTask::Regression, None) => Some(NumberLoss::Squared),
@@ -130,6 +130,16 @@ impl RowTargets {
 }
 
 impl RowClasses {
+    /// Returns the share of each class in the rows, `[k]`.
+    pub fn shares(&self) -> Vec<f64> {
+        let mut rows = vec![0.0; self.names.len()];
+        for class in &self.y {
+            rows[*class as usize] += 1.0;
+        }
+        let all = self.y.len().max(1) as f64;
+        rows.into_iter().map(|rows| rows / all).collect()
+    }
+
     fn with_present_classes(self) -> RowClasses {
         let mut present: Vec<u32> = self.y.clone();
         present.sort_unstable();

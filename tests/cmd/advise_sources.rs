@@ -313,7 +313,7 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
     exit 2
     error: there are several runs here: `elsewhere`, `out`
 
-    hint: name one: poolcast advise elsewhere
+    hint: name one, such as `elsewhere`
     ");
     fs_err::remove_dir_all(place.path("out")).expect("removed");
     assert_eq!(place.stdout("advise --jobs"), named);

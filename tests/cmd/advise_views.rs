@@ -264,11 +264,13 @@ fn things_beyond_ten_are_counted_with_a_command() {
 #[test]
 fn screen_of_a_terminal_is_never_longer_than_24_rows() {
     let place = Place::with_answers();
+    let long_name = "event-log-of-the-access-point";
     place.write("EventLog", log_of_servers(20));
-    for columns in [80, 120] {
+    place.write(long_name, log_of_servers(20));
+    for (columns, log) in [(80, "EventLog"), (120, "EventLog"), (80, long_name)] {
         let outcome = run_on_terminal(
             &place,
-            "advise run --log EventLog",
+            &format!("advise run --log {log}"),
             (columns, 24),
             &[("PAGER", "cat"), ("NO_COLOR", "1")],
         );

@@ -44,6 +44,59 @@ fn made(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn features_that_tell_the_target_are_named_and_an_accuracy_stands_beside_one_answer_for_all() {
+    let place = Place::new();
+    let row = |row: usize| (format!("r{row}"), usize::from(row.is_multiple_of(4)));
+    let rows = || (0..120).map(row);
+    let features = rows()
+        .enumerate()
+        .map(|(at, (name, class))| format!("{name},{},{}\n", 10 * class, at * 7 % 11));
+    let metadata = rows().map(|(name, class)| format!("{name},{}\n", ["no", "yes"][class]));
+    place.write(
+        "features.csv",
+        "run,code,noise\n".to_owned() + &features.collect::<String>(),
+    );
+    place.write(
+        "metadata.csv",
+        "run,ill\n".to_owned() + &metadata.collect::<String>(),
+    );
+    place.write(
+        "sweep.yaml",
+        "wandb: {sweep: {metric: {name: validation_accuracy, goal: maximize}}}\n\
+         data: {features: features.csv, metadata: metadata.csv, index: run, target: ill, cv: 3}\n\
+         pipelines: {lasso: {}}\nruns: 0\nevaluation: {resamples: 100}\n",
+    );
+    let begun = place.run("sweep init sweep.yaml");
+    assert!(
+        begun
+            .stderr
+            .contains("`code`: one feature alone tells the target"),
+        "{begun}"
+    );
+    place.stdout("sweep run out");
+
+    // The sweep of this directory need not be named.
+    let choice = &place.json("sweep best --json")["choices"][0];
+    assert_eq!(choice["baseline"]["value"], 0.75, "{choice}");
+    let shown = place.stdout("sweep best");
+    assert!(shown.contains("one answer for all (95 %)"), "{shown}");
+    assert!(place.stdout("sweep list").contains("lasso"));
+    assert!(
+        place
+            .stdout("sweep status --once")
+            .starts_with("1 trial: 1 done")
+    );
+    assert_eq!(place.stdout("report"), "out/report.html\n");
+    let page = fs_err::read_to_string(place.path("out/report.html")).expect("read");
+    assert!(page.contains("one answer for all rows"));
+    let lost = Place::new().run("sweep list");
+    assert!(
+        lost.stderr.contains("there is no run or sweep here"),
+        "{lost}"
+    );
+}
+
+#[test]
 fn pipeline_trial_is_reproduced_from_its_row() {
     let place = place(&[], "");
     let printed = place.stdout("sweep run sweep --threads 2 --keep 2");

@@ -110,7 +110,7 @@ fn number_targets_are_swept_chosen_and_predicted() {
     );
     assert_eq!(choice["importances"]["features"][0]["feature"], "size");
     let shown = place.stdout("sweep best sweep");
-    assert!(shown.contains("one number for all (95 %)"), "{shown}");
+    assert!(shown.contains("one answer for all (95 %)"), "{shown}");
 
     let csv = text(&place, "sweep/results.csv");
     let head = csv.lines().next().expect("a header");
@@ -166,10 +166,7 @@ fn report_on_numbers_has_no_class_scores() {
     place.stdout("report sweep -o report.html");
     let page = text(&place, "report.html");
     assert!(page.contains("Numbers are predicted"), "the sentence");
-    assert!(
-        page.contains("constant prediction on held-out rows"),
-        "the baseline"
-    );
+    assert!(page.contains("one answer for all rows"), "the baseline");
     assert!(!page.contains("ROC"), "no ROC-AUC of numbers");
 }
 
@@ -180,7 +177,15 @@ fn what_predicts_no_numbers_is_refused_before_any_work() {
     let metric = "{name: validation_loss, goal: minimize}";
     insta::assert_snapshot!(
         [
-            refusal(&[("  rf:\n", "  lasso: {}\n  rf:\n")]),
+            refusal(&[("  rf:\n", "  svc: {}\n  rf:\n")]),
+            refusal(&[
+                ("task: regression", "task: regression\n  quantile: 0.9"),
+                ("  rf:\n", "  lasso: {}\n  rf:\n")
+            ]),
+            refusal(&[(
+                "  rf:\n",
+                "  lasso: {parameters: {class_weight: balanced}}\n  rf:\n"
+            )]),
             refusal(&[(metric, "{name: validation_roc_auc, goal: maximize}")]),
             refusal(&[(metric, "{name: val_mae, goal: maximize}")]),
             refusal(&[("task: regression", "quantile: 0.5")]),

@@ -570,7 +570,8 @@ fn chain_submits_each_link_once_in_order() {
     assert_eq!(again.code, Some(0), "{again}");
     slurm.assert_each_ran_once(3);
     // The same chain can be extended by a link.
-    assert_eq!(slurm.chain(4).code, Some(0));
+    let longer = slurm.chain(4);
+    assert_eq!(longer.code, Some(0), "{longer}");
     slurm.assert_each_ran_once(4);
 }
 

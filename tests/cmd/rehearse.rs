@@ -225,3 +225,38 @@ fn best_pipeline_of_a_sweep_answers() {
         "{refused}"
     );
 }
+
+#[test]
+fn best_network_of_a_sweep_answers() {
+    let place = Place::with_log();
+    let config = "logs: [EventLog.xz]\nout: out\nruns: 2\nepochs: 2\nwandb: {sweep: {method: grid}}\n\
+                  preprocessing: {parameters: {j: 3, m: 2, timeframe_len: 20, context: related}}\n\
+                  training: {parameters: {hidden_size: 4, model: {values: [lstm, gru]}}}\n\
+                  advice: {rehearsed_models: 3, members: [best_of: out, outcomes: {hidden_size: 2}]}\n";
+    place.write("run.yaml", config);
+    let printed = place.stdout("run run.yaml");
+    let best = place.json("sweep best out --json")["pipeline"].clone();
+    let best = best.as_str().expect("a network");
+    assert!(["lstm", "gru"].contains(&best), "{best}");
+    assert!(printed.contains("which models answer"), "{printed}");
+    let advice = place.json("advise out --log EventLog.xz --json");
+    assert_eq!(advice["members"][0], best, "{advice}");
+    let page = place.stdout("advise out --log EventLog.xz");
+    assert!(page.contains(&format!(", answered by {best}")), "{page}");
+    let tally: Value = serde_json::from_slice(&place.files("out")["rehearsal.json"]).expect("JSON");
+    let all = &tally["members"].as_array().expect("members")[2];
+    assert_eq!(all["members"], serde_json::json!([best, "outcomes"]));
+
+    place.stdout("publish out -o model");
+    let by_model = place.json("advise model --log EventLog.xz --json");
+    assert_eq!(by_model["jobs"], advice["jobs"], "published networks");
+    assert_eq!(by_model["members"], advice["members"]);
+
+    place.write(
+        "wrong.yaml",
+        "advice: {members: [et: {}, lstm: {hidden_size: 0}]}",
+    );
+    let refused = place.run("rehearse --log EventLog.xz -c wrong.yaml");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("`hidden_size`"), "{refused}");
+}

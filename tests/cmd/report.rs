@@ -51,6 +51,22 @@ fn run_writes_a_self_contained_page() {
     assert_eq!(page.matches("<summary>The numbers of").count(), figures);
 }
 
+/// The log of the run is relative to the directory in which the run was called.
+#[test]
+fn a_page_from_another_directory_has_the_same_reasons() {
+    let elsewhere = Place::new();
+    let run = FINISHED.path("out");
+    elsewhere.stdout(&format!("report {} -o page.html", run.display()));
+    let causes = |page: &str| {
+        let held = page.split("<section id=\"held\"").nth(1);
+        let held = held.and_then(|rest| rest.split("</section>").next());
+        held.expect("held jobs").matches("/home/").count()
+    };
+    let found = causes(&text(&elsewhere, "page.html"));
+    assert!(found > 0, "no file is named");
+    assert_eq!(found, causes(&text(&FINISHED, "out/report.html")));
+}
+
 #[test]
 fn rehearsal_and_states_are_on_the_page() {
     let report = FINISHED.json("report out --json");

@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use super::{assert_close, quick_parameters, written_document};
 
-/// Pipelines that can predict numbers.
+/// Pipelines that can predict the mean and quantiles of numbers.
 const NAMES: [&str; 4] = ["xgb", "rf", "et", "nn"];
+/// Pipelines that can predict the mean alone.
+const LINEAR: [&str; 3] = ["lasso", "ridge", "enet"];
 const MEDIAN: NumberLoss = NumberLoss::Pinball { quantile: 0.5 };
 
 #[derive(Deserialize)]
@@ -90,6 +92,13 @@ fn mean_loss(loss: NumberLoss, truth: &[f64], predicted: &[f64]) -> f64 {
         }
     });
     losses.sum::<f64>() / truth.len() as f64
+}
+
+/// Returns each pipeline with each loss that it can minimise.
+fn pipelines_and_losses() -> impl Iterator<Item = (&'static str, NumberLoss)> {
+    let linear = LINEAR.map(|pipeline| (pipeline, NumberLoss::Squared));
+    let others = NAMES.map(|pipeline| [(pipeline, NumberLoss::Squared), (pipeline, MEDIAN)]);
+    linear.into_iter().chain(others.into_iter().flatten())
 }
 
 fn fit(pipeline: &str, parameters: &Value, table: &FeatureTable) -> FittedPipeline {
@@ -227,45 +236,41 @@ fn predictions_scale_with_the_numbers() {
 
 #[test]
 fn number_pipelines_are_deterministic_and_restored_from_files() {
-    for pipeline in NAMES {
-        for loss in [NumberLoss::Squared, MEDIAN] {
-            let mut parameters = quick_parameters(pipeline);
-            parameters["selection"] = json!("forest");
-            parameters["selection_n_estimators"] = json!(9);
-            let table = wavy_table(211, loss);
-            let written = |threads: usize| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                let dir = tempfile::tempdir().expect("a directory");
-                let fitted = pool
-                    .expect("a pool")
-                    .install(|| fit(pipeline, &parameters, &table));
-                fitted.write(dir.path()).expect("written");
-                let read = FittedPipeline::open(dir.path()).expect("sound");
-                assert!(read == fitted, "{pipeline}");
-                assert_eq!(
-                    read.predict(&table).expect("predicted"),
-                    fitted.predict(&table).expect("predicted")
-                );
-                fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read")
-            };
-            assert!(written(1) == written(4), "{pipeline}");
-        }
+    for (pipeline, loss) in pipelines_and_losses() {
+        let mut parameters = quick_parameters(pipeline);
+        parameters["selection"] = json!("forest");
+        parameters["selection_n_estimators"] = json!(9);
+        let table = wavy_table(211, loss);
+        let written = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let dir = tempfile::tempdir().expect("a directory");
+            let fitted = pool
+                .expect("a pool")
+                .install(|| fit(pipeline, &parameters, &table));
+            fitted.write(dir.path()).expect("written");
+            let read = FittedPipeline::open(dir.path()).expect("sound");
+            assert!(read == fitted, "{pipeline}");
+            assert_eq!(
+                read.predict(&table).expect("predicted"),
+                fitted.predict(&table).expect("predicted")
+            );
+            fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read")
+        };
+        assert!(written(1) == written(4), "{pipeline}");
     }
 }
 
 #[test]
 fn number_pipelines_accept_missing_values() {
-    for pipeline in NAMES {
-        for loss in [NumberLoss::Squared, MEDIAN] {
-            let mut table = wavy_table(211, loss);
-            table.x.iter_mut().step_by(5).for_each(|x| *x = f64::NAN);
-            let fitted = fit(pipeline, &quick_parameters(pipeline), &table);
-            let predicted = fitted.predict(&table).expect("predicted");
-            assert!(
-                predicted.iter().all(|number| number.is_finite()),
-                "{pipeline}"
-            );
-        }
+    for (pipeline, loss) in pipelines_and_losses() {
+        let mut table = wavy_table(211, loss);
+        table.x.iter_mut().step_by(5).for_each(|x| *x = f64::NAN);
+        let fitted = fit(pipeline, &quick_parameters(pipeline), &table);
+        let predicted = fitted.predict(&table).expect("predicted");
+        assert!(
+            predicted.iter().all(|number| number.is_finite()),
+            "{pipeline}"
+        );
     }
 }
 
@@ -310,6 +315,15 @@ fn constant_number_is_predicted_exactly() {
             assert_close(pipeline, &predicted, &[7.0; 50], 1e-9);
         }
     }
+    for pipeline in LINEAR {
+        let mut table = wavy_table(50, NumberLoss::Squared);
+        table.targets = RowTargets::Numbers(RowNumbers {
+            y: vec![7.0; 50],
+            loss: NumberLoss::Squared,
+        });
+        let predicted = fit(pipeline, &json!({}), &table).predict(&table);
+        assert_close(pipeline, &predicted.expect("predicted"), &[7.0; 50], 1e-9);
+    }
 }
 
 #[test]
@@ -325,13 +339,20 @@ fn untrainable_number_tables_are_rejected() {
     let nothing = |_: &mut FeatureTable| ();
     let text = refusal("svc", json!({}), &nothing);
     assert!(
-        text.contains("predicts only classes, not numbers"),
+        text.contains("the pipeline `svc` cannot predict numbers"),
         "{text}"
     );
     assert!(
-        text.contains("pipelines that predict numbers: `xgb`"),
+        text.contains("pipelines that predict numbers: `lasso`, `ridge`, `enet`, `xgb`"),
         "{text}"
     );
+    let text = refusal("lasso", json!({}), &|table| *table = wavy_table(50, MEDIAN));
+    assert!(
+        text.contains("pipelines that predict quantiles: `xgb`, `rf`"),
+        "{text}"
+    );
+    let text = refusal("rf", json!({"class_weight": "balanced"}), &nothing);
+    assert!(text.contains("is for classes, not for numbers"), "{text}");
     let text = refusal("rf", json!({}), &|table| *table = table.select_rows(&[]));
     assert!(text.contains("the table has no rows"), "{text}");
     let text = refusal("rf", json!({}), &|table| {

@@ -7,8 +7,9 @@ use clap::Args;
 /// Arguments of `sweep best`, and of other steps that show results of a sweep.
 #[derive(Debug, Args)]
 pub struct SweepShowArgs {
-    /// Folder that `sweep init` or `dag` made
-    pub dir: PathBuf,
+    /// Folder that `sweep init` or `dag` made [default: the one in the current directory, or the `out` of a
+    /// configuration file there]
+    pub dir: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -20,23 +20,24 @@ use poolcast_tracking::tracker_states;
 /// Version of the JSON document of a DAG's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;
 
-/// Shows the status of the DAG whose results are in `dir`.
-pub(super) fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
+/// Shows the status of the DAG of `named`, which a cleanup may have moved into a directory there.
+pub(super) fn show_status(args: &SweepStatusArgs, named: &Path) -> Result<u8> {
     if args.show.json {
+        let dir = condor::results_directory(named)?;
         let status = TrackedStatus {
-            status: DagStatus::read(&args.show.dir, dir)?,
-            trackers: tracker_states(dir),
+            status: DagStatus::read(named, &dir)?,
+            trackers: tracker_states(&dir),
         };
         output::print_json(STATUS_SCHEMA_VERSION, &status)?;
         return Ok(EXIT_DONE);
     }
     status_watch::show(args, |columns| {
         // Somebody may tidy the DAG between two reads, which changes the directory.
-        let dir = condor::results_directory(&args.show.dir)?;
-        let status = DagStatus::read(&args.show.dir, &dir)?;
+        let dir = condor::results_directory(named)?;
+        let status = DagStatus::read(named, &dir)?;
         let mut page = dag_page(&status, &held_nodes(&dir, &status), columns);
         add_trackers(&mut page, &tracker_states(&dir), columns);
-        if dir != args.show.dir {
+        if dir != named {
             page.text += &format!("everything is in {}\n", escape::path(&dir));
         }
         Ok(page)

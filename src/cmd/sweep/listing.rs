@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::results_here::named_or_here;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::stats::Scores;
 use poolcast_base::{escape, output};
@@ -49,7 +50,8 @@ struct ListedTrial {
 
 /// Prints the list.
 pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
-    let sweep = SweepFolder::open(&results_directory(&args.show.dir)?)?;
+    let named = named_or_here(args.show.dir.as_deref())?;
+    let sweep = SweepFolder::open(&results_directory(&named)?)?;
     let status = sweep::sweep_status(&sweep)?;
     let mut outcomes = TrialOutcomes::read(&sweep)?;
     let running: BTreeMap<usize, &RunningTrial> = status

@@ -23,6 +23,7 @@ use self::tracker_lines::{TrackedStatus, add_trackers};
 use super::best_wait_model::best_row;
 use super::preparation::{begin_sweep, make_tensors};
 use super::report_page::write_job_page;
+use super::results_here::named_or_here;
 use super::signals::stop_signal;
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
@@ -57,11 +58,15 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Pause(args) => pause_sweep(&args.dir),
         SweepStep::Resume(args) => resume_sweep(&args.dir),
         SweepStep::Retry(args) => retry_sweep(&args.dir),
-        SweepStep::Status(args) => match results_directory(&args.show.dir)? {
-            dir if is_dag(&dir) => dag_folder::show_status(args, &dir),
-            _ => show_status(args),
-        },
-        SweepStep::Best(args) => match results_directory(&args.dir)? {
+        SweepStep::Status(args) => {
+            let named = named_or_here(args.show.dir.as_deref())?;
+            if is_dag(&results_directory(&named)?) {
+                dag_folder::show_status(args, &named)
+            } else {
+                show_status(args, &named)
+            }
+        }
+        SweepStep::Best(args) => match results_directory(&named_or_here(args.dir.as_deref())?)? {
             dir if is_dag(&dir) => dag_folder::show_best(args, &dir),
             dir => show_best(args, &dir),
         },
@@ -318,8 +323,8 @@ fn end_of_program_sweep(sweep: &SweepFolder, status: &SweepStatus) -> Result<u8>
     Ok(EXIT_DONE)
 }
 
-fn show_status(args: &SweepStatusArgs) -> Result<u8> {
-    let sweep = SweepFolder::open(&args.show.dir)?;
+fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
+    let sweep = SweepFolder::open(dir)?;
     if args.show.json {
         let status = TrackedStatus {
             status: sweep::sweep_status(&sweep)?,

@@ -262,17 +262,22 @@ fn hidden_line(view: &AdviceView<'_>, hidden: &[HeldThing<'_>]) -> Option<PageLi
     if hidden.is_empty() {
         return None;
     }
-    let jobs = hidden.iter().map(|thing| thing.jobs).sum();
+    let jobs: usize = hidden.iter().map(|thing| thing.jobs).sum();
     let what = match view.grouping {
         HeldGrouping::Thing => "thing",
         _ => "row",
     };
-    let words = format!(
-        "    {} in {}: {}",
-        output::counted(jobs, "more job"),
-        output::counted(hidden.len(), what),
-        option_call(view, "--all")
-    );
+    let with_call = |call: &str| {
+        format!(
+            "    {} in {}: {call}",
+            output::counted(jobs, "more job"),
+            output::counted(hidden.len(), what),
+        )
+    };
+    // One row is left for it, whose end is what people type.
+    let words = with_call(&option_call(view, "--all"));
+    let fits = output::columns_of(&words) <= view.width;
+    let words = if fits { words } else { with_call("--all") };
     Some(PageLine::of(LineColour::Dim, words))
 }
 

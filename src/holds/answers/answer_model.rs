@@ -1,40 +1,32 @@
-//! The model that answers: the members, pipelines fitted to the same rows, for each of the two questions about a hold.
+//! The model that answers: the members, fitted to the same rows, for each of the two questions about a hold.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
 use super::cause_kind::CauseKind;
-use super::columns::{column_names, columns};
+use super::columns::columns;
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
+use super::learned_member::{AskedRows, LearnedQuestion};
+use super::member_fit::{MemberFit, TeachingRows, table_of};
 use super::member_mean::mean_in_logit;
 use super::named_fault::common_fault;
 use super::past_hold::PastHold;
 use super::prior::{OtherRows, Prior};
 use super::reason_record::MIN_TAUGHT_OUTCOMES;
-use super::shared_row::{SharedRow, digest, halved};
 use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows, max_age};
 use crate::config::{AdviceConfig, AnswerMember};
 use poolcast_base::parallel::map_items;
 use poolcast_base::seed::generator;
-use poolcast_pipelines::{FittedPipeline, LearnedRows, ValuesBeyond, fit_pipeline};
-use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
 /// Maximum number of rows that a member learns from. More are drawn.
 const MAX_ROWS: usize = 4_000;
-/// Total weight of the prior beside an empty log, in local rows.
-const PRIOR_WEIGHT: f64 = 400.0;
-/// Local rows of a hold code that halve the weight of the prior's rows of that code: the prior
-/// speaks for the codes that the log has not shown yet, and may harm where the log knows better.
-const ROWS_THAT_HALVE_PRIOR: f64 = 20.0;
 /// Number of local rows below which ages that other access points have seen count as learned, too.
 const FEW_ROWS: usize = 100;
-/// Minimum number of rows of each outcome without which nothing is fitted.
-const MIN_ROWS_OF_OUTCOME: usize = 5;
 
 /// The probabilities of success of a held job if it is released unrepaired.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -106,15 +98,6 @@ pub struct AnswerModel {
     pub calibration: AnswerCalibration,
 }
 
-/// A model for one question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum LearnedQuestion {
-    /// The members, whose second class is success; the base is the first.
-    Members(Vec<FittedPipeline>),
-    /// The success rate, where too few outcomes of one kind are known to fit anything.
-    Rate(f64),
-}
-
 impl AnswerModel {
     /// Learns from everything that was known at `known_ms`, and from the prior beside it, if `advice`
     /// asks for one. The base alone answers until a rehearsal names further members. The same seed gives
@@ -143,6 +126,7 @@ impl AnswerModel {
         });
         let fit = MemberFit {
             members: &advice.members,
+            history: Some(history),
             seed,
             stop,
         };
@@ -168,6 +152,7 @@ impl AnswerModel {
         let [now, later] = [TeachingRows::default(), TeachingRows::default()];
         let fit = MemberFit {
             members,
+            history: None,
             seed,
             stop: &|| false,
         };
@@ -186,10 +171,12 @@ impl AnswerModel {
         if now.values.is_empty() || later.values.is_empty() {
             return Ok(None);
         }
+        // A small network keeps one thread busy.
+        let (now, later) = rayon::join(|| fit.question(&now), || fit.question(&later));
         Ok(Some(AnswerModel {
             answering: vec![0],
-            now: fit.question(&now)?,
-            later: fit.question(&later)?,
+            now: now?,
+            later: later?,
             max_age: max_age(others.ages()),
             faults_here: Vec::new(),
             faults_elsewhere: others.known_faults(),
@@ -247,14 +234,20 @@ impl AnswerModel {
         holds: &[usize],
         asked_ms: i64,
     ) -> Result<Vec<Vec<MemberOdds>>> {
-        let rows: Vec<Vec<f32>> = map_items(holds, |&hold| {
+        let values: Vec<Vec<f32>> = map_items(holds, |&hold| {
             columns(history, hold, asked_ms, ReleaseWay::ByItself, self.max_age)
         });
-        let table = table_of(&rows, vec![0; rows.len()]);
+        let rows = AskedRows {
+            history,
+            table: table_of(&values, vec![0; values.len()]),
+            asked: (holds.iter())
+                .map(|&hold| history.asked(hold, asked_ms))
+                .collect(),
+        };
         let mut odds = vec![Vec::with_capacity(members.len()); holds.len()];
         for &member in members {
-            let now = self.now.probabilities(member, &table)?;
-            let later = self.later.probabilities(member, &table)?;
+            let now = self.now.probabilities(member, &rows)?;
+            let later = self.later.probabilities(member, &rows)?;
             for (of_hold, (now, later)) in odds.iter_mut().zip(now.into_iter().zip(later)) {
                 of_hold.push(MemberOdds { now, later });
             }
@@ -267,12 +260,12 @@ impl AnswerModel {
         self.answering = answering;
     }
 
-    /// Returns the names of the pipelines that answer, the base first.
+    /// Returns the names of the models that answer, the base first.
     pub fn members(&self) -> Vec<String> {
         let names = [&self.now, &self.later].map(LearnedQuestion::names);
         let names = names.into_iter().max_by_key(Vec::len).unwrap_or_default();
         let answering = self.answering.iter().filter_map(|&index| names.get(index));
-        answering.map(|name| (*name).clone()).collect()
+        answering.map(|name| (*name).to_owned()).collect()
     }
 
     /// Returns where outcomes of such holds as `hold` are known at `asked_ms`.
@@ -300,30 +293,19 @@ impl AnswerModel {
         !self.faults_elsewhere.is_empty()
     }
 
-    /// Returns true if the members answer both questions. A rate alone is the same for every cause.
+    /// Returns true if the base answers both questions. A rate alone is the same for every cause.
     pub(super) fn tells_causes_apart(&self) -> bool {
         [&self.now, &self.later]
             .into_iter()
-            .all(|question| matches!(question, LearnedQuestion::Members(_)))
+            .all(LearnedQuestion::tells_causes_apart)
     }
 
     /// Returns true if the members that answer are there, and all have learned from the columns that this
     /// program computes.
     pub(super) fn has_current_columns(&self) -> bool {
-        let names = column_names();
         [&self.now, &self.later]
             .into_iter()
-            .all(|question| match question {
-                LearnedQuestion::Members(members) => {
-                    let is_current = |member: &FittedPipeline| {
-                        member.features == names && member.classes().len() == 2
-                    };
-                    let is_there = |&index: &usize| index < members.len();
-                    let are_there = !members.is_empty() && self.answering.iter().all(is_there);
-                    are_there && members.iter().all(is_current)
-                }
-                LearnedQuestion::Rate(_) => true,
-            })
+            .all(|question| question.is_current(&self.answering))
     }
 }
 
@@ -376,6 +358,7 @@ impl LocalLog<'_> {
             is_success: drawn.iter().map(|row| row.is_success).collect(),
             weights,
             rows_of_kind,
+            taught: drawn,
         }
     }
 
@@ -387,115 +370,6 @@ impl LocalLog<'_> {
         let mut places = sample(&mut generator, rows.len(), MAX_ROWS).into_vec();
         places.sort_unstable();
         places.into_iter().map(|place| rows[place]).collect()
-    }
-}
-
-/// The rows of one question.
-#[derive(Default)]
-struct TeachingRows {
-    /// Columns, `[n, f]`.
-    values: Vec<Vec<f32>>,
-    is_success: Vec<bool>,
-    weights: Vec<f64>,
-    /// Total weight of the local rows of each packed kind of reason.
-    rows_of_kind: HashMap<u32, f64>,
-}
-
-impl TeachingRows {
-    /// Returns the digests of the rows, by which the prior recognises its own.
-    fn digests(&self) -> impl Iterator<Item = u64> {
-        self.values.iter().map(|values| digest(&halved(values)))
-    }
-
-    /// Adds the rows of the prior, whose weights sum to 1. They weigh the less, the more local rows
-    /// there are of their kind of reason.
-    fn add_prior(&mut self, rows: &[(&SharedRow, f64)]) {
-        for (row, weight) in rows {
-            let values = row.values.iter().map(|value| value.to_f32());
-            self.values.push(values.collect());
-            self.is_success.push(row.is_success);
-            let local = self.rows_of_kind.get(&row.stated).copied().unwrap_or(0.0);
-            let fading = ROWS_THAT_HALVE_PRIOR / (ROWS_THAT_HALVE_PRIOR + local);
-            self.weights.push(PRIOR_WEIGHT * fading * weight);
-        }
-    }
-}
-
-/// The pipelines to fit, and how.
-struct MemberFit<'a> {
-    members: &'a [AnswerMember],
-    seed: u64,
-    stop: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl MemberFit<'_> {
-    /// Fits the members to the rows of one question.
-    fn question(&self, teaching: &TeachingRows) -> Result<LearnedQuestion> {
-        let rows = teaching.is_success.len();
-        let successes = teaching.is_success.iter().filter(|&&success| success);
-        let successes = successes.count();
-        if successes.min(rows - successes) < MIN_ROWS_OF_OUTCOME {
-            // Shrunk to one half by one case of each outcome.
-            let rate = (successes + 1) as f64 / (rows + 2) as f64;
-            return Ok(LearnedQuestion::Rate(rate));
-        }
-        let classes = teaching.is_success.iter();
-        let classes = classes.map(|&success| u32::from(success));
-        let table = table_of(&teaching.values, classes.collect());
-        let rows = LearnedRows {
-            table: &table,
-            weights: Some(&teaching.weights),
-            beyond: ValuesBeyond::Kept,
-        };
-        let fit = |member: &AnswerMember| {
-            let (name, parameters) = member.pipeline()?;
-            fit_pipeline(name, parameters, rows, self.seed, self.stop)
-        };
-        let members: Result<_> = self.members.iter().map(fit).collect();
-        Ok(LearnedQuestion::Members(members?))
-    }
-}
-
-/// Transposes `rows` `[n, f]` into a table with these `classes`.
-fn table_of(rows: &[Vec<f32>], classes: Vec<u32>) -> FeatureTable {
-    let features = column_names();
-    let mut x = Vec::with_capacity(features.len() * rows.len());
-    for column in 0..features.len() {
-        x.extend(rows.iter().map(|row| f64::from(row[column])));
-    }
-    FeatureTable {
-        features,
-        x,
-        groups: vec![0; classes.len()],
-        targets: RowTargets::Classes(RowClasses {
-            names: ["failure", "success"].map(str::to_owned).to_vec(),
-            y: classes,
-        }),
-    }
-}
-
-impl LearnedQuestion {
-    /// Returns the probability of success of each row, `[n]`, by the member with this index.
-    fn probabilities(&self, member: usize, table: &FeatureTable) -> Result<Vec<f64>> {
-        let fitted = match self {
-            LearnedQuestion::Rate(rate) => return Ok(vec![*rate; table.row_count()]),
-            LearnedQuestion::Members(_) if table.row_count() == 0 => return Ok(Vec::new()),
-            LearnedQuestion::Members(members) => members.get(member),
-        };
-        let both = fitted.context("a member is missing")?.predict(table)?;
-        // Rounding leaves some means of trees just outside of the range.
-        let success = both.chunks_exact(2).map(|pair| pair[1].clamp(0.0, 1.0));
-        Ok(success.map(|p| if p == 0.0 { 0.0 } else { p }).collect())
-    }
-
-    /// Returns the names of the members; nothing for a rate.
-    fn names(&self) -> Vec<&String> {
-        match self {
-            LearnedQuestion::Rate(_) => Vec::new(),
-            LearnedQuestion::Members(members) => {
-                members.iter().map(|member| &member.pipeline).collect()
-            }
-        }
     }
 }
 

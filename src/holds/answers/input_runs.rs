@@ -8,11 +8,9 @@ use super::cluster_runs::{ClusterKey, runs_by_cluster};
 use super::named_fault::{NamedFault, stated_kind};
 use super::past_hold::PastHold;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, InputFile, TERMINATED};
+use htcondor_holdreasons::Outcome;
 use poolcast_events::{EventStore, JobHistory, StoredJob};
 use poolcast_tensors::NO_KEY;
-
-/// Subcodes for a file that its owner may not read: `EPERM` and `EACCES`. Others may.
-const NOT_PERMITTED: [i32; 2] = [1, 13];
 
 /// Minimum number of jobs of a cluster that failed to read a file, for each job that started in between, if
 /// all jobs of the cluster are to read it. A server that fails for hours may answer some.
@@ -218,9 +216,9 @@ fn failed_transfers(holds: &[PastHold], kind: CauseKind) -> HashMap<u64, u32> {
     keyed.filter(|(key, _)| *key != NO_KEY).collect()
 }
 
-/// Returns true if `run` shows that the file of `hold` can be read.
+/// Returns true if `run` shows that the file of `hold` can be read. Where an owner may not read a file, others may.
 fn is_evidence(run: &InputRun, hold: &PastHold) -> bool {
-    !NOT_PERMITTED.contains(&hold.subcode) || hold.owner == run.owner
+    hold.stated.outcome != Outcome::Denied || hold.owner == run.owner
 }
 
 /// Returns the first run of `job`; `None` if it was held before, or for its input. A log that shows no
@@ -423,7 +421,7 @@ mod tests {
         let mut holds = super::super::past_hold::past_holds(&store);
         let count = |holds: &[PastHold]| input_runs(&store, holds, CauseKind::File).len();
         assert_eq!(count(&holds), 1);
-        holds[0].subcode = NOT_PERMITTED[1];
+        holds[0].stated.outcome = Outcome::Denied;
         assert_eq!(count(&holds), 0, "the owner of the held job is another one");
     }
 }

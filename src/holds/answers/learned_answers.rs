@@ -7,28 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
-use super::answer_model::{AnswerModel, LearnedQuestion, every_member};
+use super::answer_model::{AnswerModel, every_member};
 use super::contribution::origin_of;
 use super::hold_history::HoldHistory;
+use super::learned_member::{LearnedMember, LearnedQuestion};
+use super::member_files::MemberSummary;
 use super::prior_model::PriorModel;
 use super::taught_rows::TaughtRows;
 use crate::config::AdviceConfig;
 use poolcast_base::error::unavailable;
-use poolcast_base::files::{self, StagedDirectory};
+use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_events::EventStore;
-use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 15,
+    version: 16,
     rebuild: "poolcast run CONFIG",
 };
-
-/// Maximum size of the file of a member, in bytes.
-const MAX_MEMBER_BYTES: u64 = 1 << 32;
 
 /// An answer model, and the limits of its answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +57,8 @@ struct AnswersSummary {
 #[serde(rename_all = "snake_case")]
 enum QuestionSummary {
     /// The members that answer, each in a directory with its number, counted from 1, in the directory of
-    /// the question: the digests of their files.
-    Members(Vec<String>),
+    /// the question.
+    Members(Vec<MemberSummary>),
     /// The success rate of all rows.
     Rate(f64),
 }
@@ -89,9 +87,13 @@ impl LearnedAnswers {
         } else {
             None
         };
+        let base_alone = AdviceConfig {
+            members: advice.members.iter().take(1).cloned().collect(),
+            ..advice.clone()
+        };
         let model = match of_prior {
             Some(model) => Some(model),
-            None => AnswerModel::learn(&history, known_ms, advice, seed, &|| false)?,
+            None => AnswerModel::learn(&history, known_ms, &base_alone, seed, &|| false)?,
         };
         let model = model.filter(AnswerModel::tells_causes_apart);
         Ok(model.map(|model| LearnedAnswers {
@@ -183,42 +185,27 @@ impl LearnedAnswers {
         };
         let answering = self.model.answering.iter();
         let answering = answering.filter_map(|&index| members.get(index));
-        let write = |(number, member): (usize, &FittedPipeline)| {
-            let dir = member_dir(dir, number);
-            fs_err::create_dir_all(&dir)?;
-            member.write(&dir)?;
-            let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), MAX_MEMBER_BYTES)?;
-            Ok(manifest::sha256(&bytes))
+        let write = |(number, member): (usize, &LearnedMember)| {
+            MemberSummary::write(member, &member_dir(dir, number))
         };
-        let digests: Result<_> = (1..).zip(answering).map(write).collect();
-        Ok(QuestionSummary::Members(digests?))
+        let written: Result<_> = (1..).zip(answering).map(write).collect();
+        Ok(QuestionSummary::Members(written?))
     }
 }
 
 fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuestion> {
     match question {
         QuestionSummary::Rate(rate) => Ok(LearnedQuestion::Rate(rate.clamp(0.0, 1.0))),
-        QuestionSummary::Members(digests) => {
-            let numbered = (1..).zip(digests);
-            let open = |(number, sha256)| open_member(&member_dir(dir, number), sha256);
-            let members: Result<_> = numbered.map(open).collect();
+        QuestionSummary::Members(written) => {
+            let open = |(number, member): (usize, &MemberSummary)| {
+                let dir = member_dir(dir, number);
+                let opened = member.open(&dir);
+                opened.with_context(|| format!("cannot open the model in `{}`", dir.display()))
+            };
+            let members: Result<_> = (1..).zip(written).map(open).collect();
             Ok(LearnedQuestion::Members(members?))
         }
     }
-}
-
-fn open_member(dir: &Path, sha256: &String) -> Result<FittedPipeline> {
-    let path = dir.join(PIPELINE_FILE);
-    let bytes = files::read_artefact(&path, MAX_MEMBER_BYTES)?;
-    ensure!(
-        manifest::sha256(&bytes) == *sha256,
-        unavailable(
-            format!("`{}` is not the file of its manifest", path.display()),
-            "copy the model again, or learn again"
-        )
-    );
-    FittedPipeline::from_bytes(&bytes, &path)
-        .with_context(|| format!("cannot open the model in `{}`", dir.display()))
 }
 
 /// Returns the directory of the member `number`, counted from 1, in the directory `dir` of a question.
@@ -226,15 +213,12 @@ fn member_dir(dir: &Path, number: usize) -> PathBuf {
     dir.join(number.to_string())
 }
 
-#[cfg(test)]
-use crate::test_config::TestConfig;
-
 /// Answers that were learned from a small log.
 #[cfg(test)]
 pub(crate) fn learned_test_answers() -> LearnedAnswers {
     let store = test_stores::log_with_outages(8).store();
     let history = HoldHistory::new(&store);
-    let advice = TestConfig::without_prior();
+    let advice = crate::test_config::TestConfig::without_prior();
     let model = AnswerModel::learn(&history, store.summary.end_ms, &advice, 1, &|| false);
     LearnedAnswers {
         model: model.expect("learned").expect("outcomes are known"),
@@ -248,6 +232,8 @@ mod tests {
     use super::super::answer_model::LearnedFrom;
     use super::super::hold_history::HoldHistory;
     use super::*;
+    use crate::config::{AnswerMember, NetworkSettings};
+    use crate::test_config::TestConfig;
     use htcondor_eventlog::ReasonKind;
     use htcondor_holdreasons::read_reason;
     use test_stores::{TestLog, log_with_outages};
@@ -313,6 +299,124 @@ mod tests {
             alone[0].now.max(alone[1].now),
         ];
         assert!(low < together && together < high, "{alone:?}: {together}");
+    }
+
+    /// Returns the settings of a base and of three networks, all of them small.
+    fn advice_of_networks() -> AdviceConfig {
+        let network = |model: &str| {
+            let config = TestConfig::load(&[
+                ("preprocessing.parameters.j", 3.into()),
+                ("preprocessing.parameters.m", 2.into()),
+                ("preprocessing.parameters.context", "related".into()),
+                ("training.parameters.model", model.into()),
+                ("training.parameters.hidden_size", 4.into()),
+                ("epochs", 2.into()),
+            ]);
+            let (training, tensors) = (config.training_settings(), config.tensor_settings());
+            let settings = NetworkSettings::new(training, tensors).expect("settings");
+            AnswerMember::Resolved(Box::new(settings))
+        };
+        let mut advice = TestConfig::without_prior();
+        advice
+            .members
+            .extend(["lstm", "outcomes", "mlp"].map(network));
+        advice
+    }
+
+    #[test]
+    fn networks_answer_the_same_after_they_are_read_back() {
+        let store = log_with_outages(8).store();
+        let history = HoldHistory::new(&store);
+        let known_ms = store.summary.end_ms;
+        let advice = advice_of_networks();
+        let learn = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let learn = || AnswerModel::learn(&history, known_ms, &advice, 1, &|| false);
+            let model = pool.expect("a pool").install(learn);
+            model.expect("learned").expect("outcomes are known")
+        };
+        let mut model = learn(1);
+        assert_eq!(model, learn(3));
+        model.set_answering(vec![0, 1, 2, 3]);
+        assert_eq!(model.members(), ["et", "lstm", "outcomes", "mlp"]);
+
+        let answers = LearnedAnswers {
+            model,
+            limits: AnswerLimits::default(),
+            known_ms,
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("answers");
+        answers.write(&place, "key").expect("written");
+        let opened = LearnedAnswers::open(&place)
+            .expect("opened")
+            .expect("there");
+        assert_eq!(opened, answers);
+        let holds: Vec<usize> = (0..history.holds.len()).collect();
+        let odds = |answers: &LearnedAnswers| {
+            let odds = answers.model.odds_of_members(&history, &holds, known_ms);
+            odds.expect("asked")
+        };
+        let members = odds(&answers);
+        assert_eq!(odds(&opened), members);
+        for network in 1..4 {
+            let is_same = |of_hold: &Vec<_>| of_hold[network] == members[0][network];
+            assert!(!members.iter().all(is_same), "network {network}");
+        }
+
+        for (file, from, to) in [
+            ("manifest.json", "\"temperature\": ", "\"temperature\": -"),
+            ("manifest.json", "\"j\": 3", "\"j\": 4"),
+            ("manifest.json", "\"j\": 3", "\"j\": 0"),
+            ("manifest.json", "\"model\": \"lstm\"", "\"model\": \"gru\""),
+        ] {
+            let path = place.join(file);
+            let text = fs_err::read_to_string(&path).expect("read");
+            assert!(text.contains(from), "{text}");
+            fs_err::write(&path, text.replacen(from, to, 1)).expect("written");
+            assert!(LearnedAnswers::open(&place).is_err(), "{to}");
+            fs_err::write(&path, text).expect("written");
+        }
+        fs_err::write(place.join("later/2/model.safetensors"), "{}").expect("damaged");
+        assert!(LearnedAnswers::open(&place).is_err());
+
+        let networks = without_base(&advice);
+        let stopped = AnswerModel::learn(&history, known_ms, &networks, 1, &|| true);
+        assert!(stopped.is_err());
+    }
+
+    fn without_base(advice: &AdviceConfig) -> AdviceConfig {
+        AdviceConfig {
+            members: advice.members[1..].to_vec(),
+            ..advice.clone()
+        }
+    }
+
+    #[test]
+    fn network_without_outcomes_to_learn_from_answers_with_the_rate() {
+        let mut log = TestLog::default();
+        log.add_released(8, 10_200, 10_300, true);
+        log.add_held(7, 10_400);
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let advice = AdviceConfig {
+            prior: true,
+            ..advice_of_networks()
+        };
+        let end_ms = store.summary.end_ms;
+        let learn = |advice: &AdviceConfig| {
+            let model = AnswerModel::learn(&history, end_ms, advice, 1, &|| false);
+            model.expect("learned").expect("a model")
+        };
+        let model = learn(&advice);
+        let held = history.held_at(end_ms);
+        let odds = model.odds_of_members(&history, &held, end_ms);
+        let odds = &odds.expect("asked")[0];
+        assert!(odds[1] == odds[2] && odds[0] != odds[1], "{odds:?}");
+        assert!(model.uses_prior() && model.tells_causes_apart());
+
+        let networks = learn(&without_base(&advice));
+        assert!(!networks.uses_prior() && !networks.tells_causes_apart());
     }
 
     #[test]

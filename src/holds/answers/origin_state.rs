@@ -8,6 +8,7 @@ use super::failed_reads::{FailedRead, FailedReads, MANY};
 use super::input_runs::{runs_of_failed_clusters, runs_that_read};
 use super::past_hold::PastHold;
 use htcondor_eventlog::InputFile;
+use htcondor_holdreasons::Outcome;
 use poolcast_events::EventStore;
 
 /// Owners whose files are missing in a directory at about the same time from which on the directory counts
@@ -266,8 +267,9 @@ fn first_known<'a>(reads: impl Iterator<Item = &'a Read>, asked_ms: i64, count: 
 /// Returns true if `hold` names an input file that did not arrive, or a program or a directory that is
 /// missing.
 fn names_input(hold: &PastHold) -> bool {
-    let is_missing = matches!(hold.code, 6..=10 | 14 | 22) && hold.subcode == NO_SUCH_FILE;
-    hold.origin != 0 && (hold.stated.is_input_transfer() || is_missing)
+    let stated = hold.stated;
+    let is_missing = stated.outcome == Outcome::Absent && stated.is_of_file();
+    hold.origin != 0 && (stated.is_input_transfer() || is_missing)
 }
 
 #[cfg(test)]

@@ -108,14 +108,19 @@ impl PastHold {
         if let Some(success) = known.iter().find(|one| one.outcome.is_success()) {
             return Some(LaterOutcome {
                 is_success: true,
+                decided_ms: success.outcome.decided_ms(),
                 is_automatic: success.is_automatic,
             });
         }
 
         let removed_ms = self.removed_ms.unwrap_or(i64::MAX);
-        let is_given_up = known.len() >= 2 || removed_ms <= known_ms;
-        is_given_up.then_some(LaterOutcome {
+        let failed_twice_ms = known
+            .get(1)
+            .map_or(i64::MAX, |one| one.outcome.decided_ms());
+        let decided_ms = removed_ms.min(failed_twice_ms);
+        (decided_ms <= known_ms).then_some(LaterOutcome {
             is_success: false,
+            decided_ms,
             is_automatic: self.is_automatic,
         })
     }
@@ -133,6 +138,8 @@ struct DecidedRelease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaterOutcome {
     pub(crate) is_success: bool,
+    /// Time at which this was known, epoch ms.
+    pub(crate) decided_ms: i64,
     /// True if a policy made the release that succeeded, or else the first one: a person may have repaired the
     /// job before.
     pub(crate) is_automatic: bool,

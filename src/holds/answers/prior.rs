@@ -15,7 +15,7 @@ use super::columns::{COLUMNS_VERSION, age_of, column_names};
 use super::contribution::{Contribution, drawn};
 use super::named_fault::common_fault;
 use super::shared_row::{RowTensors, SharedRow, read_rows};
-use crate::config::AdviceConfig;
+use crate::config::{AdviceConfig, AnswerMember};
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
 
 /// Format of the prior, within its compression. The columns give it their version.
@@ -80,12 +80,16 @@ impl Prior {
             .map_err(|error| anyhow!("cannot read the prior of the program: {error:#}"))
     }
 
-    /// Returns the prior that ships with the program if `advice` asks for one.
+    /// Returns the prior that ships with the program if `advice` asks for one, and the base can learn from it.
     ///
     /// # Errors
     /// Fails if the prior has other columns than this program computes.
     pub fn wanted(advice: &AdviceConfig) -> Result<Option<&'static Prior>> {
-        advice.prior.then(Prior::embedded).transpose()
+        // A network cannot, and may not promise what only other access points have shown.
+        let is_of_use = matches!(advice.members.first(), Some(AnswerMember::Pipeline { .. }));
+        (advice.prior && is_of_use)
+            .then(Prior::embedded)
+            .transpose()
     }
 
     /// Returns the content of the file. Equal rows give equal bytes.

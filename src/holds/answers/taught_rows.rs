@@ -76,6 +76,8 @@ pub(crate) struct TaughtRow {
     /// Prediction time, epoch ms.
     pub(crate) asked_ms: i64,
     pub(crate) is_success: bool,
+    /// Time from which on the row can teach: its label is known, and the prediction time is over, epoch ms.
+    pub(crate) decided_ms: i64,
     pub(crate) weight: f64,
     pub(crate) way: ReleaseWay,
 }
@@ -86,6 +88,8 @@ pub(crate) struct MomentLabel {
     pub(crate) is_success: bool,
     /// Time of the release or of the hold that gave the label, epoch ms.
     at_ms: i64,
+    /// Time at which it was known, epoch ms.
+    decided_ms: i64,
     weight: f64,
     way: ReleaseWay,
 }
@@ -149,6 +153,7 @@ impl TaughtRows {
             hold: index,
             asked_ms,
             is_success: label.is_success,
+            decided_ms: label.decided_ms.max(asked_ms),
             weight: share * label.weight,
             way: label.way,
         };
@@ -187,27 +192,36 @@ pub(crate) fn label_later(
     known_ms: i64,
 ) -> Option<MomentLabel> {
     let own = hold.passes_later(known_ms);
-    let label = |is_success, way| MomentLabel {
+    let label = |is_success, decided_ms, way| MomentLabel {
         is_success,
         at_ms: hold.hold_ms,
+        decided_ms,
         weight: 1.0,
         way,
     };
     if own.is_none_or(|own| !own.is_success)
-        && let Some(way) = passes_for_others(history, hold, known_ms)
+        && let Some(lent) = passes_for_others(history, hold, known_ms)
     {
-        return Some(label(true, way));
+        let way = if lent.is_by_hand {
+            ReleaseWay::ByHand
+        } else {
+            ReleaseWay::Lent
+        };
+        return Some(label(true, lent.outcome.decided_ms(), way));
     }
-    own.map(|own| label(own.is_success, ReleaseWay::new(own.is_automatic)))
+    own.map(|own| {
+        let way = ReleaseWay::new(own.is_automatic);
+        label(own.is_success, own.decided_ms, way)
+    })
 }
 
-/// Returns how another job with the same cause was released after `hold` began, within a few typical hold
-/// lengths, and succeeded; `None` if none was. A release by a person counts if there is no other one.
-fn passes_for_others(
-    history: &HoldHistory<'_>,
+/// Returns the success of another job with the same cause that was released after `hold` began, within a few typical
+/// hold lengths; `None` if none was. A release by a person counts if there is no other one.
+fn passes_for_others<'a>(
+    history: &'a HoldHistory<'_>,
     hold: &PastHold,
     known_ms: i64,
-) -> Option<ReleaseWay> {
+) -> Option<&'a LentOutcome> {
     let kind = hold.causes.narrowest_kind();
     let lent = history.lent_successes(kind, &hold.causes);
     let until_ms = hold.hold_ms + (PASSES_WITHIN * history.unit_ms(hold.hold_ms)) as i64;
@@ -215,16 +229,8 @@ fn passes_for_others(
     let soon = lent[after..].iter().take_while(|one| one.at_ms <= until_ms);
     let is_usable =
         |one: &&LentOutcome| one.job != hold.job && one.outcome.decided_ms() <= known_ms;
-    let are_by_hand = soon
-        .take(MAX_LENT)
-        .filter(is_usable)
-        .map(|one| one.is_by_hand);
-    let is_by_hand = are_by_hand.min()?;
-    Some(if is_by_hand {
-        ReleaseWay::ByHand
-    } else {
-        ReleaseWay::Lent
-    })
+    let usable = soon.take(MAX_LENT).filter(is_usable);
+    usable.min_by_key(|one| one.is_by_hand)
 }
 
 /// Returns the moments at which `hold` is asked about: soon after it begins, at ages spread evenly
@@ -295,6 +301,7 @@ pub(crate) fn label_now(
             return Some(MomentLabel {
                 is_success: outcome.is_success(),
                 at_ms: release_ms,
+                decided_ms: outcome.decided_ms(),
                 weight: (-gap.max(0.0) / within.max(1.0)).exp(),
                 way: ReleaseWay::new(hold.is_automatic),
             });
@@ -309,6 +316,7 @@ pub(crate) fn label_now(
     nearest.map(|nearest| MomentLabel {
         is_success: nearest.outcome.is_success(),
         at_ms: nearest.at_ms,
+        decided_ms: nearest.outcome.decided_ms(),
         weight: LENT_WEIGHT,
         way: ReleaseWay::Lent,
     })
@@ -468,6 +476,7 @@ mod tests {
                 assert!(
                     row.asked_ms <= known_ms && row.asked_ms >= history.holds[row.hold].hold_ms
                 );
+                assert!((row.asked_ms..=known_ms).contains(&row.decided_ms));
                 assert!(row.weight > 0.0);
             }
             // The events after that time teach nothing.

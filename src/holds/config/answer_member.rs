@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use poolcast_base::error::hinted;
+use super::network_settings::NetworkSettings;
 use poolcast_config::{DEFAULT, yaml};
+use poolcast_models::find_architecture;
 use poolcast_pipelines::{HyperParameters, check_hyper_parameters};
 
 /// Key of a member that a sweep has found.
@@ -28,30 +29,26 @@ pub enum AnswerMember {
         /// Its hyper-parameters; the others have their defaults.
         parameters: HyperParameters,
     },
-    /// The best pipeline of the sweep, or the pipeline of the trial, in this directory.
+    /// A network.
+    Network {
+        /// The name of its architecture.
+        name: String,
+        /// Hyper-parameters of the network and of its samples; the others are those of the configuration.
+        parameters: HyperParameters,
+    },
+    /// The best model of the sweep, or the model of the trial, in this directory.
     BestOf(PathBuf),
+    /// A network with all of its settings. A configuration has none.
+    Resolved(Box<NetworkSettings>),
 }
 
 impl AnswerMember {
-    /// Returns the name of the pipeline, or the key of a directory.
-    pub(crate) fn name(&self) -> String {
+    /// Returns the name of the pipeline or of the network, or the key of a directory.
+    pub(crate) fn name(&self) -> &str {
         match self {
-            AnswerMember::Pipeline { name, .. } => name.clone(),
-            AnswerMember::BestOf(_) => BEST_OF.to_owned(),
-        }
-    }
-
-    /// Returns the name and the hyper-parameters of the pipeline.
-    ///
-    /// # Errors
-    /// Fails for a directory, in which the caller must find the pipeline first.
-    pub(crate) fn pipeline(&self) -> Result<(&str, &HyperParameters)> {
-        match self {
-            AnswerMember::Pipeline { name, parameters } => Ok((name, parameters)),
-            AnswerMember::BestOf(dir) => bail!(hinted(
-                format!("the best pipeline of `{}` is not known here", dir.display()),
-                "name the pipeline in `advice.members` instead"
-            )),
+            AnswerMember::Pipeline { name, .. } | AnswerMember::Network { name, .. } => name,
+            AnswerMember::BestOf(_) => BEST_OF,
+            AnswerMember::Resolved(network) => network.name(),
         }
     }
 }
@@ -62,7 +59,7 @@ impl TryFrom<BTreeMap<String, Value>> for AnswerMember {
     fn try_from(keys: BTreeMap<String, Value>) -> Result<AnswerMember> {
         ensure!(
             keys.len() == 1,
-            "a member of the answers has one key: a pipeline, or `{BEST_OF}`"
+            "a member of the answers has one key: a pipeline, a network, or `{BEST_OF}`"
         );
         let first = keys.into_iter().next();
         let (name, value) = first.context("a member of the answers has a key")?;
@@ -72,9 +69,11 @@ impl TryFrom<BTreeMap<String, Value>> for AnswerMember {
         }
         let parameters: Option<HyperParameters> = serde_json::from_value(value)
             .with_context(|| format!("`{name}` has hyper-parameters by name, or none: {{}}"))?;
-        Ok(AnswerMember::Pipeline {
-            name,
-            parameters: parameters.unwrap_or_default(),
+        let parameters = parameters.unwrap_or_default();
+        Ok(if find_architecture(&name).is_ok() {
+            AnswerMember::Network { name, parameters }
+        } else {
+            AnswerMember::Pipeline { name, parameters }
         })
     }
 }
@@ -82,8 +81,10 @@ impl TryFrom<BTreeMap<String, Value>> for AnswerMember {
 impl From<AnswerMember> for BTreeMap<String, Value> {
     fn from(member: AnswerMember) -> BTreeMap<String, Value> {
         let (name, value) = match member {
-            AnswerMember::Pipeline { name, parameters } => (name, json!(parameters)),
+            AnswerMember::Pipeline { name, parameters }
+            | AnswerMember::Network { name, parameters } => (name, json!(parameters)),
             AnswerMember::BestOf(dir) => (BEST_OF.to_owned(), json!(dir)),
+            AnswerMember::Resolved(network) => (network.name().to_owned(), json!(network)),
         };
         BTreeMap::from([(name, value)])
     }
@@ -132,13 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn members_are_pipelines_or_directories() {
-        let members = read("[et: {n_estimators: 9}, xgb: {}, ridge: , best_of: out/a]");
+    fn members_are_models_or_directories() {
+        let members = read("[et: {n_estimators: 9}, ridge: , lstm: {m: 2}, best_of: out/a]");
         let members = members.expect("members");
-        assert_eq!(members[1].pipeline().expect("a pipeline").0, "xgb");
-        assert_eq!(members[2].pipeline().expect("a pipeline").0, "ridge");
+        let none = HyperParameters::new();
+        let ridge = AnswerMember::Pipeline {
+            name: "ridge".to_owned(),
+            parameters: none,
+        };
+        assert_eq!(members[1], ridge);
+        assert!(matches!(members[2], AnswerMember::Network { .. }));
         assert_eq!(members[3], AnswerMember::BestOf("out/a".into()));
-        assert!(members[3].pipeline().is_err());
 
         let text = serde_json::to_string(&members).expect("written");
         let again: Vec<AnswerMember> = serde_json::from_str(&text).expect("read");

@@ -65,19 +65,6 @@ impl HoldRule {
     }
 }
 
-/// Returns true if the reasons of holds with this code name a file or a directory that could not be
-/// used. A job that was held for the same reason, and now gets past it, shows that it is there.
-pub fn reason_names_file(code: i32) -> bool {
-    matches!(code, 6..=10 | 13 | 14 | 22)
-}
-
-/// Returns true if the reasons of holds with this code name the machine that could not use a file.
-/// A job that was held there with the same code, and now gets past it, shows that the machine may
-/// be at fault and not the file.
-pub fn reason_names_host(code: i32) -> bool {
-    matches!(code, 6..=10 | 14)
-}
-
 /// Describes a hold code and subcode for people.
 pub fn code_meaning(code: i32, subcode: i32) -> String {
     let text = match code {

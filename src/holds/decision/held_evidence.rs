@@ -10,7 +10,7 @@ use super::asked_causes::{
     AskedCause, AskedHold, HELD_FOR_TWO_PROBES, ProbeCause, asked_causes, hold_cause, probe_cause,
     probe_kind,
 };
-use super::codes::{HoldRule, hold_rule, reason_names_file};
+use super::codes::{HoldRule, hold_rule};
 use crate::answers::{
     AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
     MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PastHold, ReasonRecord, RecoveryKey, RuleKey,
@@ -515,7 +515,7 @@ fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -
         CauseKind::ClusterReason
     } else if hold.causes.names_file() {
         CauseKind::File
-    } else if reason_names_file(hold.code) {
+    } else if hold.stated.is_of_file() {
         CauseKind::Reason
     } else {
         return false;

@@ -20,10 +20,7 @@ pub(crate) use answer_rules::held_answer;
 pub use asked_answers::AskedAnswers;
 pub(crate) use asked_causes::hold_cause;
 pub use asked_causes::{ProbeCause, probe_count};
-pub use codes::{
-    HoldRule, Remedy, code_meaning, code_rule, reason_names_file, reason_names_host,
-    rule_without_odds,
-};
+pub use codes::{HoldRule, Remedy, code_meaning, code_rule, rule_without_odds};
 pub use held_answer::HeldAnswer;
 pub(crate) use held_evidence::held_evidence;
 pub use held_evidence::{

@@ -57,11 +57,13 @@ pub struct MemberTally {
 
 impl MemberTally {
     /// Scores each member alone and all together on `settled` answers; nothing if the base is the only one.
-    pub fn of_rehearsal(
+    pub(super) fn of_rehearsal(
         settled: &SettledAnswers<'_>,
         settings: &RehearsalSettings<'_>,
     ) -> Vec<MemberTally> {
-        let names: Vec<String> = settings.advice.members.iter().map(|m| m.name()).collect();
+        let names: Vec<String> = (settings.advice.members.iter())
+            .map(|member| member.name().to_owned())
+            .collect();
         if names.len() < 2 {
             return Vec::new();
         }

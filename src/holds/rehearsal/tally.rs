@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::member_tally::MemberTally;
 use super::rehearsed_answer::RehearsedAnswer;
+use super::schedule::RehearsalSettings;
 use super::settled::SettledAnswers;
 use crate::answers::GroupShares;
 use crate::decision::{AnswerFirmness, HoldAction, answer_rank, answer_words};
@@ -106,8 +107,19 @@ pub struct RehearsalTally {
 type ProbedCause = (u32, usize);
 
 impl RehearsalTally {
+    /// Counts `settled` answers of a rehearsal with `settings`, and scores the members that gave them.
+    pub fn of_rehearsal(
+        settled: &SettledAnswers<'_>,
+        settings: &RehearsalSettings<'_>,
+    ) -> RehearsalTally {
+        RehearsalTally {
+            members: MemberTally::of_rehearsal(settled, settings),
+            ..RehearsalTally::new(settled)
+        }
+    }
+
     /// Counts `settled` answers.
-    pub fn new(settled: &SettledAnswers<'_>) -> RehearsalTally {
+    pub(super) fn new(settled: &SettledAnswers<'_>) -> RehearsalTally {
         let mut tally = RehearsalTally::default();
         let probes = successful_probes(settled);
         let mut kinds: BTreeMap<u8, (KindTally, GroupShares)> = BTreeMap::new();

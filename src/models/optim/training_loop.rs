@@ -113,7 +113,7 @@ pub struct BatchProgress {
     pub loss: f64,
 }
 
-/// The settings of a training loop, and its checkpoint.
+/// The settings of a training loop, and its checkpoint, if it has one.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingLoop<'a> {
     /// Rows per step.
@@ -126,8 +126,8 @@ pub struct TrainingLoop<'a> {
     pub schedule: RateSchedule,
     /// Number of epochs of the schedule.
     pub epochs: usize,
-    /// The checkpoint.
-    pub checkpoint: Checkpoint<'a>,
+    /// The checkpoint; `None` for a training in memory.
+    pub checkpoint: Option<Checkpoint<'a>>,
     /// Interval between checkpoints within an epoch.
     pub interval: Duration,
 }
@@ -157,7 +157,7 @@ impl TrainingLoop<'_> {
             })?;
             let is_best = L::is_best(&epoch);
             state.end_epoch(epoch, is_best);
-            self.checkpoint.write(state)?;
+            self.write_checkpoint(state)?;
             last_written = Instant::now();
             learner.after_epoch(&state.history)?;
         }
@@ -206,7 +206,7 @@ impl TrainingLoop<'_> {
             };
             let stops = learner.after_batch(state, &progress)?.is_break();
             if stops || last_written.elapsed() >= self.interval {
-                self.checkpoint.write(state)?;
+                self.write_checkpoint(state)?;
                 *last_written = Instant::now();
             }
             if stops {
@@ -218,6 +218,16 @@ impl TrainingLoop<'_> {
             train_loss: state.loss_sum / rows_seen as f64,
             rows: rows_seen - rows_before,
         })
+    }
+
+    fn write_checkpoint<N, E, K>(&self, state: &TrainingState<N, E, K>) -> Result<()>
+    where
+        N: FlatNetwork,
+        E: Clone + Serialize,
+        K: LearnerState,
+    {
+        self.checkpoint
+            .map_or(Ok(()), |checkpoint| checkpoint.write(state))
     }
 }
 

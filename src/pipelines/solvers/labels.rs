@@ -52,6 +52,19 @@ pub(crate) struct ClassLabels<'a> {
 }
 
 impl ClassLabels<'_> {
+    /// Returns the weights of the rows times a factor for each class, with which the classes weigh the same, and all
+    /// of them as much as before, `[n]`.
+    pub(crate) fn balanced_weights(self) -> Vec<f64> {
+        let mut of_class = vec![0.0; self.class_count];
+        for (class, weight) in self.y.iter().zip(self.weights) {
+            of_class[*class as usize] += weight;
+        }
+        let share = of_class.iter().sum::<f64>() / self.class_count as f64;
+        let rows = self.y.iter().zip(self.weights);
+        rows.map(|(class, weight)| weight * share / of_class[*class as usize])
+            .collect()
+    }
+
     /// Returns the largest weight of a row.
     pub(crate) fn largest_weight(self) -> f64 {
         largest(self.weights)

@@ -1,7 +1,8 @@
-//! Linear regression with an L1 penalty: columns and numbers → coefficients.
+//! Linear regression with an L1, L2 or elastic net penalty: columns and numbers → coefficients.
 //!
-//! The fit minimises `C / 2 * sum of weighted squared errors + |b|_1`, without a penalty on the
-//! intercept. This is scikit-learn's `Lasso` with `alpha = 1 / (C * n)`. Coordinate descent finds
+//! The fit minimises `C / 2 * sum of weighted squared errors + r |b|_1 + (1 - r) / 2 * |b|²`, where `r`
+//! is the share of the L1 penalty, without a penalty on the intercept. This is scikit-learn's `Lasso` and
+//! `ElasticNet` with `alpha = 1 / (C * n)`, and its `Ridge` with `alpha = 1 / C`. Coordinate descent finds
 //! the minimum (Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear
 //! models via coordinate descent", Journal of Statistical Software 33(1), 2010).
 
@@ -9,6 +10,7 @@ use anyhow::Result;
 
 use super::labels::NumberLabels;
 use super::matrix::{ColumnMatrix, add_scaled, dot_product};
+use super::objective::ElasticNetPenalty;
 use super::stop::StopSignal;
 
 /// Maximum number of sweeps over the columns.
@@ -16,14 +18,14 @@ const MAX_SWEEPS: usize = 10_000;
 /// Gain of a sweep, relative to the first sweep, at which the descent stops.
 const GAIN_TOLERANCE: f64 = 1e-10;
 
-/// Returns the coefficients of the columns of `x`, `[f]`. `c` is the weight of the errors.
-pub(crate) fn lasso_coefficients(
+/// Returns the coefficients of the columns of `x`, `[f]`.
+pub(crate) fn linear_coefficients(
     x: &ColumnMatrix,
     labels: NumberLabels<'_>,
-    c: f64,
+    penalty: ElasticNetPenalty,
     stop: StopSignal<'_>,
 ) -> Result<Vec<f64>> {
-    let mut descent = LassoDescent::new(x, labels, c);
+    let mut descent = LinearDescent::new(x, labels, penalty);
     let enough = GAIN_TOLERANCE * descent.sweep();
     for _ in 1..MAX_SWEEPS {
         stop.check()?;
@@ -36,7 +38,7 @@ pub(crate) fn lasso_coefficients(
 
 /// State of the coordinate descent. With centred columns, the intercept is the mean of the numbers,
 /// and needs no step.
-struct LassoDescent {
+struct LinearDescent {
     /// Centred columns. Each row is multiplied by the square root of `C` times its weight.
     x: ColumnMatrix,
     /// Sum of squares of each column, `[f]`.
@@ -45,10 +47,17 @@ struct LassoDescent {
     residuals: Vec<f64>,
     /// Current coefficients, `[f]`.
     coefficients: Vec<f64>,
+    /// Factors of `|b|_1` and of `|b|² / 2`.
+    l1: f64,
+    l2: f64,
 }
 
-impl LassoDescent {
-    fn new(x: &ColumnMatrix, labels: NumberLabels<'_>, c: f64) -> LassoDescent {
+impl LinearDescent {
+    fn new(
+        x: &ColumnMatrix,
+        labels: NumberLabels<'_>,
+        penalty: ElasticNetPenalty,
+    ) -> LinearDescent {
         let of_column = |values: &[f64]| {
             let mean = NumberLabels {
                 y: values,
@@ -56,7 +65,7 @@ impl LassoDescent {
             }
             .mean();
             let rows = values.iter().zip(labels.weights);
-            rows.map(|(value, weight)| (value - mean) * (c * weight).sqrt())
+            rows.map(|(value, weight)| (value - mean) * (penalty.c * weight).sqrt())
                 .collect::<Vec<f64>>()
         };
         let x = ColumnMatrix {
@@ -67,10 +76,12 @@ impl LassoDescent {
                 .collect(),
         };
         let columns = (0..x.f).map(|place| x.column(place));
-        LassoDescent {
+        LinearDescent {
             squares: columns.map(|column| dot_product(column, column)).collect(),
             residuals: of_column(labels.y),
             coefficients: vec![0.0; x.f],
+            l1: penalty.l1_ratio,
+            l2: 1.0 - penalty.l1_ratio,
             x,
         }
     }
@@ -95,12 +106,13 @@ impl LassoDescent {
         let column = self.x.column(place);
         let before = self.coefficients[place];
         let target = square * before + dot_product(column, &self.residuals);
-        let after = target.signum() * (target.abs() - 1.0).max(0.0) / square;
+        let curvature = square + self.l2;
+        let after = target.signum() * (target.abs() - self.l1).max(0.0) / curvature;
         if after != before {
             add_scaled(&mut self.residuals, before - after, column);
             self.coefficients[place] = after;
         }
-        square * (after - before).powi(2)
+        curvature * (after - before).powi(2)
     }
 }
 
@@ -109,8 +121,8 @@ mod tests {
     use super::*;
     use poolcast_tables::NumberLoss;
 
-    /// Expected values: scikit-learn 1.9.1's `Lasso(alpha=1 / (5 * 6), tol=1e-14)` on the same
-    /// numbers.
+    /// Expected values: scikit-learn 1.9.1's `Lasso(alpha=1 / (5 * 6), tol=1e-14)`, `ElasticNet` with the same and
+    /// `l1_ratio=0.25`, and `Ridge(alpha=1 / 5)`, on the same numbers.
     #[test]
     fn coefficients_match_scikit_learn() {
         let columns = [
@@ -130,21 +142,45 @@ mod tests {
             loss: NumberLoss::Squared,
         };
         let stop = StopSignal::new(&|| false);
-        let found = lasso_coefficients(&x, labels, 5.0, stop).expect("fitted");
-        for (found, expected) in found.iter().zip(EXPECTED) {
-            assert!(
-                (found - expected).abs() < 1e-4,
-                "{found}, and not {expected}"
-            );
-        }
+        for (l1_ratio, expected) in EXPECTED {
+            let penalty = ElasticNetPenalty { c: 5.0, l1_ratio };
+            let found = linear_coefficients(&x, labels, penalty, stop).expect("fitted");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    (found - expected).abs() < 1e-4,
+                    "{found}, and not {expected}"
+                );
+            }
 
-        let weighted = NumberLabels {
-            weights: &[2.0; 6],
-            ..labels
-        };
-        let twice = lasso_coefficients(&x, weighted, 2.5, stop).expect("fitted");
-        assert_eq!(twice, found, "a weight of two is twice the rows");
+            let weighted = NumberLabels {
+                weights: &[2.0; 6],
+                ..labels
+            };
+            let half = ElasticNetPenalty { c: 2.5, l1_ratio };
+            let twice = linear_coefficients(&x, weighted, half, stop).expect("fitted");
+            assert_eq!(twice, found, "a weight of two is twice the rows");
+        }
     }
 
-    const EXPECTED: [f64; 4] = [1.589_583_333_333, -0.777_083_333_333, -0.475, 0.0];
+    const EXPECTED: [(f64, [f64; 4]); 3] = [
+        (1.0, [1.589_583_333_333, -0.777_083_333_333, -0.475, 0.0]),
+        (
+            0.25,
+            [
+                1.578_957_762_473,
+                -0.770_248_586_734,
+                -0.528_089_887_640,
+                0.0,
+            ],
+        ),
+        (
+            0.0,
+            [
+                1.575_601_708_075,
+                -0.768_148_291_925,
+                -0.543_478_260_870,
+                0.0,
+            ],
+        ),
+    ];
 }

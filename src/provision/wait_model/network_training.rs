@@ -136,7 +136,7 @@ pub(super) fn learn(
         },
         schedule: RateSchedule::Constant,
         epochs: task.settings.stopping.epochs,
-        checkpoint,
+        checkpoint: Some(checkpoint),
         interval: watch.interval,
     };
     let mut learner = TaskLearner {

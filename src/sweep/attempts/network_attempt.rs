@@ -13,10 +13,10 @@ use crate::plan::schedule;
 use crate::plan::trial_dir;
 use crate::plan::{EarlierTrial, TrialRow};
 use poolcast_base::{files, manifest};
+use poolcast_holds::config::TrainingSettings;
 use poolcast_holds::training::{
     self, Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingRun,
-    TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_beside_others,
-    train_until,
+    TrainingStatus, TrainingUpdate, read_history, train_beside_others, train_until, training_key,
 };
 use poolcast_models::Device;
 use poolcast_queue::{Queue, TrialAttempt};
@@ -199,7 +199,7 @@ pub(crate) fn set_network_key(
     settings: &TrainingSettings,
     dataset: &Dataset,
 ) -> Result<String> {
-    let key = settings.key(&dataset.key)?;
+    let key = training_key(settings, &dataset.key)?;
     row.key = Some(key.clone());
     row.tensors_key = Some(dataset.key.clone());
     Ok(key)

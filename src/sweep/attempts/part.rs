@@ -25,9 +25,9 @@ use crate::plan::trial_dir;
 use crate::plan::{TrialConfig, TrialModel};
 use crate::plan::{TrialEnd, TrialRow, whole_budget};
 use poolcast_base::{files, manifest};
+use poolcast_holds::config::TrainingSettings;
 use poolcast_holds::training::{
-    self, Epoch, RunLocation, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
-    read_history, train_until,
+    self, Epoch, RunLocation, StartMode, TrainingStatus, TrainingUpdate, read_history, train_until,
 };
 use poolcast_models::Device;
 use poolcast_queue::{AttemptOutcome, ChunkEntry, WorkItem};

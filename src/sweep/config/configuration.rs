@@ -21,8 +21,10 @@ use poolcast_config::{
     ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest,
     yaml,
 };
-use poolcast_holds::config::{AdviceConfig, EvaluationConfig, ParseConfig, TrainingConfig};
-use poolcast_holds::training::TrainingSettings;
+use poolcast_holds::config::{
+    AdviceConfig, AnswerMember, EvaluationConfig, NetworkSettings, ParseConfig, TrainingConfig,
+    TrainingSettings,
+};
 use poolcast_provision::config::ProvisionConfig;
 use poolcast_provision::wait_model::WaitModelSettings;
 use poolcast_tables::DataConfig;
@@ -33,6 +35,9 @@ const QUICKSTART: &str = include_str!("../../../config/quickstart.yaml");
 
 /// Keys of the quickstart that fit the bundled log only, with the values for other logs.
 const QUICKSTART_OVERRIDES: &str = "{logs: [], out: out, wandb: {sweep: {name: poolcast}}, preprocessing: {parameters: {timeframe_len: auto}}}";
+
+/// The hyper-parameter that names the architecture of a network.
+const MODEL: &str = "model";
 
 /// Search spaces of the pipelines, for configurations that only name a pipeline.
 const PIPELINES: &str = include_str!("../../../config/pipelines.yaml");
@@ -207,6 +212,34 @@ impl Config {
         config
     }
 
+    /// Returns the network `name` as a member of the answers. What `values` do not name is as in this configuration.
+    ///
+    /// # Errors
+    /// Fails for an unknown hyper-parameter, for a value out of range, and for a distribution.
+    pub fn network_member(
+        &self,
+        name: &str,
+        values: &BTreeMap<String, serde_json::Value>,
+    ) -> Result<AnswerMember> {
+        let mut values = values.clone();
+        for key in values.keys() {
+            ensure!(
+                key != MODEL && Config::has_hyper_parameter(key),
+                hinted(
+                    format!("`{name}` has no hyper-parameter `{key}`"),
+                    "it has those of `training.parameters` and `preprocessing.parameters`"
+                )
+            );
+        }
+        values.insert(MODEL.to_owned(), name.into());
+        let config = self.with_values(&values);
+        let cannot = || format!("cannot use the member `{name}`");
+        let training = config.training_settings().with_context(cannot)?;
+        let tensors = config.tensor_settings().with_context(cannot)?;
+        let network = NetworkSettings::new(training, tensors)?;
+        Ok(AnswerMember::Resolved(Box::new(network)))
+    }
+
     /// Returns true if networks or their samples have a hyper-parameter `name`.
     pub fn has_hyper_parameter(name: &str) -> bool {
         SampleParameters::NAMES.contains(&name) || NetworkParameters::NAMES.contains(&name)
@@ -334,8 +367,22 @@ impl Config {
 
         self.preprocessing.check()?;
         self.advice.check()?;
+        self.check_network_members()?;
         self.provision.check()?;
         self.dag.check()
+    }
+
+    /// Rejects networks among the members of the answers with settings that they cannot have. The length of time frames
+    /// may be unknown yet.
+    fn check_network_members(&self) -> Result<()> {
+        let with_frames = self.with_frames(1);
+        for member in &self.advice.members {
+            if let AnswerMember::Network { name, parameters } = member {
+                let member = with_frames.network_member(name, parameters);
+                member.context("cannot use `advice.members`")?;
+            }
+        }
+        Ok(())
     }
 
     /// Rejects keys that have no meaning together with `command`.

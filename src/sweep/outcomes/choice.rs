@@ -17,7 +17,7 @@ use crate::attempts::{FitTables, TrialPredictions};
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
 use crate::plan::trial_dir;
-use poolcast_config::{Metric, Threshold};
+use poolcast_config::{Metric, MetricName, Threshold};
 use poolcast_holds::training::choose_threshold;
 use poolcast_pipelines::{FittedPipeline, best_constant};
 use poolcast_tables::{FeatureTable, RowTargets};
@@ -45,8 +45,8 @@ pub struct SplitChoice {
     /// samples of logs it is the score on the samples after the time cuts, by which the trial was
     /// chosen.
     pub validation: Option<ScoreEstimate>,
-    /// The score of a constant prediction on the same rows: the mean or the quantile of the rows
-    /// that were learned from. `None` for classes.
+    /// The score of one answer for all of these rows, by the rows that were learned from: their mean or quantile, or
+    /// the shares of their classes. `None` for a ROC-AUC, which is then a half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<ScoreEstimate>,
     /// Its score on the test split of samples of logs, which had no part in the choice.
@@ -236,20 +236,24 @@ fn true_targets(table: &FeatureTable, threshold: FMeasureThreshold) -> TrueTarge
     }
 }
 
-/// The score of a constant prediction for all held-out rows: the number with the least loss on the
-/// rows that are learned from.
+/// The score of one answer for all held-out rows, or without any for the rows in folds: the number with the least
+/// loss on the rows that are learned from, or the shares of their classes.
 fn baseline_estimate(
     metric: &Metric,
     tables: &FitTables,
     resamples: usize,
     seed: u64,
 ) -> Option<ScoreEstimate> {
-    let RowTargets::Numbers(learned) = &tables.train.targets else {
+    if tables.samples.is_some() || metric.name == MetricName::ValidationRocAuc {
         return None;
+    }
+    let answer = match &tables.train.targets {
+        RowTargets::Numbers(numbers) => vec![best_constant(numbers)],
+        RowTargets::Classes(classes) => classes.shares(),
     };
-    let validate = tables.validate.as_ref()?;
-    let predicted = vec![best_constant(learned); validate.row_count()];
-    true_targets(validate, HALF).interval(metric, &predicted, resamples, seed)
+    let asked = tables.validate.as_ref().unwrap_or(&tables.train);
+    let predicted = answer.repeat(asked.row_count());
+    true_targets(asked, HALF).interval(metric, &predicted, resamples, seed)
 }
 
 /// The corrected score of the best trial of `all`, estimated on the rows that every trial

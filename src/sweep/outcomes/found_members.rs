@@ -1,37 +1,40 @@
-//! Finds the pipelines that `best_of` names among the members of the answers.
+//! Settles the members of the answers: finds the models that `best_of` names, and completes the settings of networks.
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
-use super::best_model::{BestModel, best_by};
-use crate::attempts::PipelineTask;
+use super::best_model::BestModel;
 use crate::config::Config;
-use crate::plan::{BEST_FILE, SWEEP, trial_dir};
+use crate::plan::{BEST_FILE, SWEEP, TrialConfig, TrialModel, trial_dir};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_holds::config::{AdviceConfig, AnswerMember};
+use poolcast_holds::config::{AdviceConfig, AnswerMember, NetworkSettings};
 
-/// Returns `advice` with the pipeline itself in place of each member that a sweep has found.
+/// Returns the section `advice` of `config` with the pipeline itself, or the network with all of its settings, in
+/// place of each member that a sweep has found, or that leaves settings to the configuration.
 ///
 /// # Errors
-/// Fails for a directory without a pipeline, such as a sweep of networks only, or one without a finished trial.
-pub fn find_members(advice: &AdviceConfig) -> Result<AdviceConfig> {
+/// Fails for a directory without a model of held jobs, such as a sweep without a finished trial, and for a network
+/// with settings that it cannot have.
+pub fn find_members(config: &Config) -> Result<AdviceConfig> {
     let find = |member: &AnswerMember| match member {
-        AnswerMember::Pipeline { .. } => Ok(member.clone()),
-        AnswerMember::BestOf(dir) => best_pipeline(dir),
+        AnswerMember::Pipeline { .. } | AnswerMember::Resolved(_) => Ok(member.clone()),
+        AnswerMember::Network { name, parameters } => config.network_member(name, parameters),
+        AnswerMember::BestOf(dir) => best_model(dir),
     };
-    let members: Result<_> = advice.members.iter().map(find).collect();
+    let members: Result<_> = config.advice.members.iter().map(find).collect();
     Ok(AdviceConfig {
         members: members.context("cannot use `advice.members`")?,
-        ..advice.clone()
+        ..config.advice.clone()
     })
 }
 
-/// Returns the best pipeline of the sweep in `dir`, or the pipeline of the trial in it.
-fn best_pipeline(dir: &Path) -> Result<AnswerMember> {
+/// Returns the best model of the sweep in `dir`, or the model of the trial in it.
+fn best_model(dir: &Path) -> Result<AnswerMember> {
     let trial = if dir.join(BEST_FILE).is_file() {
-        best_trial_of_pipeline(dir)?.map(|trial| trial_dir(dir, trial))
+        let best: BestModel = manifest::read_json(&dir.join(BEST_FILE))?;
+        trial_dir(dir, best.trial)
     } else {
         let is_sweep = manifest::format_name(dir)?.as_deref() == Some(SWEEP.name);
         ensure!(
@@ -41,31 +44,27 @@ fn best_pipeline(dir: &Path) -> Result<AnswerMember> {
                 format!("finish it with `poolcast sweep run {}`", dir.display())
             )
         );
-        Some(dir.to_owned())
+        dir.to_owned()
     };
-    let no_pipeline = || {
+    let no_model = || {
         hinted(
-            format!(
-                "`{}` has no pipeline; networks cannot answer yet",
-                dir.display()
-            ),
-            "name a sweep with `pipelines`, or the directory of one of its trials",
+            format!("`{}` has no model of held jobs", dir.display()),
+            "name a sweep over logs, or the directory of one of its trials",
         )
     };
-    let trial = trial.with_context(no_pipeline)?;
-    let config = Config::read(&trial).with_context(no_pipeline)?;
-    let task = PipelineTask::from_config(&config)?.with_context(no_pipeline)?;
-    Ok(AnswerMember::Pipeline {
-        name: task.pipeline,
-        parameters: task.parameters,
-    })
-}
-
-/// Returns the best trial of a pipeline of the sweep in `dir`; `None` if there is none.
-fn best_trial_of_pipeline(dir: &Path) -> Result<Option<usize>> {
-    let best: BestModel = manifest::read_json(&dir.join(BEST_FILE))?;
-    let pipelines = best.trials.iter().filter(|trial| trial.fit.is_some());
-    Ok(best_by(&best.metric, pipelines).map(|(trial, _)| trial))
+    let config = Config::read(&trial).with_context(no_model)?;
+    let TrialConfig { model, tensors, .. } = TrialConfig::new(config)?;
+    match (model, tensors) {
+        (TrialModel::Pipeline(task), _) => Ok(AnswerMember::Pipeline {
+            name: task.pipeline,
+            parameters: task.parameters,
+        }),
+        (TrialModel::Network(training), Some(tensors)) => {
+            let network = NetworkSettings::new(training, tensors)?;
+            Ok(AnswerMember::Resolved(Box::new(network)))
+        }
+        _ => bail!(no_model()),
+    }
 }
 
 #[cfg(test)]
@@ -76,21 +75,23 @@ mod tests {
     use poolcast_config::Metric;
     use std::collections::BTreeMap;
 
+    fn config(text: &str) -> Config {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("c.yaml");
+        fs_err::write(&file, text).expect("written");
+        Config::load(Some(&file), &BTreeMap::new()).expect("a configuration")
+    }
+
     fn found(dir: &Path) -> Result<Vec<AnswerMember>> {
-        let config = Config::load(None, &BTreeMap::new())?;
-        let advice = AdviceConfig {
-            members: vec![AnswerMember::BestOf(dir.to_owned())],
-            ..config.advice
-        };
-        Ok(find_members(&advice)?.members)
+        let mut config = config("{}");
+        config.advice.members = vec![AnswerMember::BestOf(dir.to_owned())];
+        Ok(find_members(&config)?.members)
     }
 
     #[test]
     fn pipeline_of_a_trial_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("c.yaml");
-        fs_err::write(&file, "pipelines: {ridge: {parameters: {C: 0.5}}}").expect("written");
-        let config = Config::load(Some(&file), &BTreeMap::new()).expect("a configuration");
+        let config = config("pipelines: {ridge: {parameters: {C: 0.5}}}");
         config.write(dir.path()).expect("written");
         let members = found(dir.path()).expect("found");
         let [AnswerMember::Pipeline { name, parameters }] = &members[..] else {
@@ -100,24 +101,68 @@ mod tests {
     }
 
     #[test]
-    fn sweep_of_networks_and_other_directories_are_rejected() {
+    fn best_network_of_a_sweep_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
-        let nothing = render(&found(dir.path()).expect_err("rejected"));
-        assert!(
-            nothing.contains("config.yaml") && nothing.contains("has no pipeline"),
-            "{nothing}"
-        );
-
         let metric: Metric = serde_json::from_value(
             serde_json::json!({"name": "validation_loss", "goal": "minimize"}),
         )
         .expect("a metric");
         let best = BestModel::choose(&metric, vec![trial(1, Some(0.5), None)]).expect("chosen");
         manifest::write_json(&dir.path().join(BEST_FILE), &best).expect("written");
-        let networks = render(&found(dir.path()).expect_err("rejected"));
-        assert!(
-            networks.contains("networks cannot answer yet"),
-            "{networks}"
+        let trial = trial_dir(dir.path(), 1);
+        fs_err::create_dir_all(&trial).expect("made");
+        let outcomes = "training: {parameters: {model: outcomes, hidden_size: 7}}";
+        config(outcomes).write(&trial).expect("written");
+        let same = config("training: {parameters: {hidden_size: 9}}");
+        let same = same.network_member(
+            "outcomes",
+            &BTreeMap::from([("hidden_size".to_owned(), 7.into())]),
         );
+        assert_eq!(
+            found(dir.path()).expect("found"),
+            [same.expect("a network")]
+        );
+    }
+
+    #[test]
+    fn other_directories_are_rejected() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let nothing = render(&found(dir.path()).expect_err("rejected"));
+        assert!(
+            nothing.contains("config.yaml") && nothing.contains("has no model"),
+            "{nothing}"
+        );
+    }
+
+    #[test]
+    fn networks_with_wrong_settings_are_rejected() {
+        let member = |space: &str, values: &[(&str, serde_json::Value)]| {
+            let values = values
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()));
+            let member = config(space).network_member("lstm", &values.collect());
+            render(&member.expect_err("rejected"))
+        };
+        for (text, reason) in [
+            (
+                member("{}", &[("trees", 9.into())]),
+                "no hyper-parameter `trees`",
+            ),
+            (
+                member("{}", &[("model", "gru".into())]),
+                "no hyper-parameter `model`",
+            ),
+            (member("{}", &[("hidden_size", 0.into())]), "`hidden_size`"),
+            (member("{}", &[("context", "near".into())]), "`context`"),
+            (
+                member(
+                    "training: {parameters: {hidden_size: {values: [8, 16]}}}",
+                    &[],
+                ),
+                "`hidden_size`",
+            ),
+        ] {
+            assert!(text.contains(reason), "{text}");
+        }
     }
 }

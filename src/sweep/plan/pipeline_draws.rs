@@ -10,8 +10,9 @@ use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
 use poolcast_base::parallel::map_items;
-use poolcast_config::{Goal, Parameter, PredictionTask};
+use poolcast_config::{Goal, Parameter};
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
+use poolcast_tables::NumberLoss;
 
 /// The trials of one pipeline. They are the same on each split, so that splits can be compared.
 #[derive(Debug)]
@@ -52,10 +53,11 @@ impl PipelineDraws {
     /// Fails for hyper-parameters that the pipeline cannot have, and for a pipeline that cannot
     /// predict the target. Also fails for a grid that cannot be made.
     pub(crate) fn from_config(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
-        if config.data.task == PredictionTask::Regression {
-            check_for_numbers(pipeline)?;
-        }
         let spaces = config.pipelines[pipeline].all();
+        if let Some(loss) = NumberLoss::from_task(&config.data) {
+            let named = spaces.iter().flat_map(|space| space.parameters.keys());
+            check_for_numbers(pipeline, named.map(String::as_str), loss)?;
+        }
         let read = |(at, written)| {
             let of_list = || {
                 if spaces.len() > 1 {

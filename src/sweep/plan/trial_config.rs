@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::attempts::PipelineTask;
 use crate::config::{CommandConfig, Config, TrialSource};
-use poolcast_holds::training::TrainingSettings;
+use poolcast_holds::config::TrainingSettings;
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 use poolcast_tensors::TensorSettings;
 

@@ -43,6 +43,8 @@ pub enum PrepareStep<'a> {
     AlsoReading(&'a Path),
     /// A note about files that are not read.
     LogNote(&'a str),
+    /// A note about the columns of tables.
+    TableNote(&'a str),
     /// The length of time frames was chosen from the log.
     FramesChosen(FrameChoice),
     /// A note about the salt that owners are hashed with.
@@ -202,7 +204,11 @@ pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result
         (listener.on_step)(PrepareStep::TablesFound);
         return Ok(key);
     }
-    JoinedTable::read(&config.data)?.write(&dir, &key)?;
+    let table = JoinedTable::read(&config.data)?;
+    if let Some(note) = table.note_on_telling_features() {
+        (listener.on_step)(PrepareStep::TableNote(&note));
+    }
+    table.write(&dir, &key)?;
     Ok(key)
 }
 

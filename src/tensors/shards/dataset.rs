@@ -70,6 +70,13 @@ impl SplitShards {
             first_samples,
         })
     }
+
+    /// Returns the shard with sample `index` of the split, and the index of the sample in it.
+    fn find(&self, index: usize) -> (&Shard, usize) {
+        let first_samples = &self.first_samples;
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        (&self.shards[at], index - first_samples[at])
+    }
 }
 
 /// Opens a shard in `dir`, and counts its samples.
@@ -160,13 +167,8 @@ impl Dataset {
     /// # Panics
     /// Panics if the sample does not exist.
     pub fn codes(&self, split: Split, index: usize) -> &[u8] {
-        let cells = self.shape.m * self.shape.j;
-        let SplitShards {
-            shards,
-            first_samples,
-        } = &self.splits[&split];
-        let at = first_samples.partition_point(|&first| first <= index) - 1;
-        codes_of_sample(&shards[at], index - first_samples[at], cells)
+        let (shard, at) = self.splits[&split].find(index);
+        codes_of_sample(shard, at, self.shape.m * self.shape.j)
     }
 
     /// Returns the static features `[s]` of sample `index` of `split`.
@@ -174,12 +176,8 @@ impl Dataset {
     /// # Panics
     /// Panics if the sample does not exist.
     pub fn statics(&self, split: Split, index: usize) -> &[f32] {
-        let SplitShards {
-            shards,
-            first_samples,
-        } = &self.splits[&split];
-        let at = first_samples.partition_point(|&first| first <= index) - 1;
-        statics_of_sample(&shards[at], index - first_samples[at], self.shape.s)
+        let (shard, at) = self.splits[&split].find(index);
+        statics_of_sample(shard, at, self.shape.s)
     }
 
     /// Returns what each job of sample `index` of `split` shares with the held one, as bits `[j]`; empty
@@ -192,12 +190,8 @@ impl Dataset {
         if j == 0 {
             return &[];
         }
-        let SplitShards {
-            shards,
-            first_samples,
-        } = &self.splits[&split];
-        let at = first_samples.partition_point(|&first| first <= index) - 1;
-        shared_of_sample(&shards[at], index - first_samples[at], j)
+        let (shard, at) = self.splits[&split].find(index);
+        shared_of_sample(shard, at, j)
     }
 
     /// Returns the outcome tokens of sample `index` of `split`.
@@ -215,15 +209,8 @@ impl Dataset {
                 "set `preprocessing.outcomes: true`, and build them again"
             )
         );
-        let SplitShards {
-            shards,
-            first_samples,
-        } = &self.splits[&split];
-        let at = first_samples.partition_point(|&first| first <= index) - 1;
-        Ok(StoredTokens::of_sample(
-            &shards[at],
-            index - first_samples[at],
-        ))
+        let (shard, at) = self.splits[&split].find(index);
+        Ok(StoredTokens::of_sample(shard, at))
     }
 
     fn shards(&self, split: Split) -> &[Shard] {

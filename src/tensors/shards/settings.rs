@@ -122,8 +122,11 @@ impl TensorSettings {
         if self.shared_bits() > 0 { self.j } else { 0 }
     }
 
-    /// Fails for samples of an unreasonable size.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Rejects samples of an unreasonable size.
+    ///
+    /// # Errors
+    /// Fails if the numbers of jobs or frames, or their product, are out of range.
+    pub fn check(&self) -> Result<()> {
         let TensorSettings {
             j,
             m,

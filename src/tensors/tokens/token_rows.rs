@@ -96,7 +96,10 @@ impl TokenRows {
     }
 
     /// Returns the tokens of question `index`.
-    pub(crate) fn question(&self, index: usize) -> StoredTokens<'_> {
+    ///
+    /// # Panics
+    /// Panics if the question does not exist.
+    pub fn question(&self, index: usize) -> StoredTokens<'_> {
         StoredTokens {
             tokens: &self.tokens[index * TOKENS * TOKEN_FEATURES..][..TOKENS * TOKEN_FEATURES],
             codes: &self.codes[index * TOKENS..][..TOKENS],

@@ -14,7 +14,7 @@ use super::event_record::{
     PluginData, STRING_TYPE, SessionBegin, SessionEnd, SessionPart, SessionStatus, Summary,
     SummaryContent, SummaryMetadata, SummaryValue, TensorProto, TensorShape, append_event,
 };
-use crate::runs::{TrackedOutcome, TrackedRun};
+use crate::runs::{JUDGED, TRAIN, TrackedOutcome, TrackedRun, VALIDATION};
 use poolcast_base::files;
 
 /// Tag of the text with the hyper-parameters.
@@ -25,10 +25,7 @@ const SESSION_BEGIN_TAG: &str = "_hparams_/session_start_info";
 const SESSION_END_TAG: &str = "_hparams_/session_end_info";
 
 /// Prefixes of names of values that are groups on TensorBoard's pages.
-const GROUPS: [&str; 3] = ["train", "validation", JUDGED];
-
-/// Prefix of the scores by which the trials of a sweep are compared.
-const JUDGED: &str = "judged";
+const GROUPS: [&str; 3] = [TRAIN, VALIDATION, JUDGED];
 
 /// Writes the event file of `run` into its directory below `dir`, and replaces an existing file.
 pub(super) fn export_to_tensorboard(run: &TrackedRun, dir: &Path) -> Result<()> {
@@ -132,11 +129,9 @@ fn result_event(run: &TrackedRun) -> Event {
 
 /// Returns the tag of a value. TensorBoard groups charts by what precedes the first slash.
 fn grouped_tag(name: &str) -> String {
-    for group in GROUPS {
-        if let Some(rest) = name
-            .strip_prefix(group)
-            .and_then(|rest| rest.strip_prefix('_'))
-        {
+    for prefix in GROUPS {
+        if let Some(rest) = name.strip_prefix(prefix) {
+            let group = prefix.trim_end_matches('_');
             return format!("{group}/{rest}");
         }
     }

@@ -16,4 +16,4 @@ pub(crate) use recorded_run::recorded_run;
 pub(crate) use run_data::{DATA, DIGEST};
 pub use source::TrackedSource;
 pub use tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
-pub(crate) use tracked_trial::metric_names;
+pub(crate) use tracked_trial::{JUDGED, TRAIN, VALIDATION, metric_names};

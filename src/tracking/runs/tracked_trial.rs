@@ -19,12 +19,15 @@ use poolcast_sweep::{
     trial_kind,
 };
 
+/// Name prefix of metrics on the samples that were learned from.
+pub(crate) const TRAIN: &str = "train_";
+
 /// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can
 /// optimize have the same prefix.
-const VALIDATION: &str = "validation_";
+pub(crate) const VALIDATION: &str = "validation_";
 
 /// Name prefix of the scores by which trials are compared, as in [`MetricName::judged_name`].
-const JUDGED: &str = "judged_";
+pub(crate) const JUDGED: &str = "judged_";
 
 /// The `status` of a run that a user ended on its page.
 const ENDED_ON_REQUEST: &str = "ended on request";
@@ -199,7 +202,7 @@ fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
 }
 
 fn epoch_values(epoch: &Epoch) -> BTreeMap<String, f64> {
-    let mut values = BTreeMap::from([("train_loss".to_owned(), epoch.train_loss)]);
+    let mut values = BTreeMap::from([(format!("{TRAIN}loss"), epoch.train_loss)]);
     values.extend(named_scores(VALIDATION, &epoch_scores(epoch)));
     values
 }
@@ -220,7 +223,7 @@ fn named_scores(prefix: &str, scores: &TargetScores) -> BTreeMap<String, f64> {
 
 /// The names of the metrics that a network has after each epoch.
 pub(crate) fn metric_names() -> Vec<String> {
-    let mut names = vec!["train_loss".to_owned(), format!("{VALIDATION}loss")];
+    let mut names = vec![format!("{TRAIN}loss"), format!("{VALIDATION}loss")];
     names.extend(Scores::NAMES.map(|name| format!("{VALIDATION}{name}")));
     names
 }

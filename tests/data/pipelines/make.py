@@ -37,7 +37,10 @@ def table(rng, n, classes):
 def model(pipeline, p, seed):
     if pipeline in LOGISTIC:
         ratio = {"lasso": 1.0, "ridge": 0.0}.get(pipeline) if pipeline != "enet" else p["l1_ratio"]
-        return LogisticRegression(solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-9, max_iter=1_000_000, random_state=seed)
+        return LogisticRegression(
+            solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-9, max_iter=1_000_000, random_state=seed,
+            class_weight=p.get("class_weight"),
+        )
     if pipeline == "svc":
         shrinking = p.get("shrinking", True)
         gamma = p.get("gamma", "scale")
@@ -71,10 +74,12 @@ SGD = {"solver": "sgd", "learning_rate_init": 0.1, "hidden_layer_sizes": [20], "
 SVD = {"selection": "svd", "scaler": "standard"}
 CASES = [
     ("lasso", {"C": 0.05, "scaler": "standard"}),
+    ("lasso", {"C": 0.1, "class_weight": "balanced", "scaler": "standard"}),
     ("lasso", {"C": 10.0, "scaler": "minmax"}),
     ("lasso", {"C": 1.0, "scaler": "standard"}),
     ("ridge", {"C": 0.05, "scaler": "standard"}),
     ("ridge", {"C": 10.0, "scaler": "minmax"}),
+    ("ridge", {"C": 0.5, "class_weight": "balanced", "scaler": "standard"}),
     ("ridge", {"C": 1.0, "selection_n_components": 4, **SVD}),
     ("lasso", {"C": 0.1, "selection_n_components": 7, **SVD}),
     ("enet", {"C": 0.1, "l1_ratio": 0.3, "scaler": "standard"}),
@@ -87,6 +92,7 @@ CASES = [
     ("xgb", {"n_estimators": 60, "max_depth": None, "learning_rate": 0.1, "subsample": 0.6}),
     ("xgb", {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "reg_lambda": 2.0}),
     ("rf", {"n_estimators": 150, "min_samples_leaf": 3}),
+    ("rf", {"n_estimators": 150, "min_samples_leaf": 3, "class_weight": "balanced"}),
     ("rf", {"n_estimators": 100, "min_samples_leaf": 3, "selection": "svd", "selection_n_components": 5}),
     ("et", {"n_estimators": 150, "min_samples_leaf": 3}),
     ("et", {"n_estimators": 150, "min_samples_leaf": 10, "max_features": 0.5}),

@@ -10,8 +10,9 @@ import warnings
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.linear_model import ElasticNet, Lasso, Ridge
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRegressor
 
@@ -48,7 +49,14 @@ def forest_quantile(forest, x, y, x_new, quantile):
 
 
 BOOSTED = {"n_estimators": 12, "max_depth": 3, "learning_rate": 0.3}
+LINEAR = ("lasso", "ridge", "enet")
+# These draw nothing at random.
+FIXED = (*LINEAR, "xgb")
 CASES = [
+    ("lasso", {"C": 0.01}, None, None),
+    ("ridge", {"C": 0.05}, None, None),
+    ("enet", {"C": 0.01, "l1_ratio": 0.4}, None, None),
+    ("enet", {"C": 0.01, "l1_ratio": 0.4}, None, "weighted"),
     ("xgb", BOOSTED, None, None),
     ("xgb", {**BOOSTED, "reg_lambda": 4.0, "reg_alpha": 4.0, "gamma": 100.0, "min_child_weight": 6}, None, None),
     ("xgb", BOOSTED, 0.5, None),
@@ -63,7 +71,20 @@ CASES = [
 ]
 
 
+def linear_model(pipeline, parameters, weights):
+    """Returns the estimator with the penalty of poolcast's objective, C / 2 * sum of squares + penalty."""
+    c = parameters["C"]
+    if pipeline == "ridge":
+        return Ridge(alpha=1 / c)
+    kind = Lasso if pipeline == "lasso" else lambda **p: ElasticNet(l1_ratio=parameters["l1_ratio"], **p)
+    return kind(alpha=1 / (c * weights.sum()), tol=1e-12, max_iter=1_000_000)
+
+
 def fitted_model(pipeline, parameters, quantile, x, y, weights, seed):
+    if pipeline in LINEAR:
+        weights = np.ones(len(y)) if weights is None else weights
+        steps = Pipeline([("scaler", StandardScaler()), ("linear", linear_model(pipeline, parameters, weights))])
+        return steps.fit(x, y, linear__sample_weight=weights)
     if pipeline == "xgb":
         objective = {"objective": "reg:squarederror"}
         if quantile is not None:
@@ -84,7 +105,7 @@ def main():
     for pipeline, parameters, quantile, weighted in CASES:
         known, own = x[:TRAIN], y[:TRAIN]
         losses = []
-        for seed in range(1, 1 + (1 if pipeline == "xgb" else SEEDS)):
+        for seed in range(1, 1 + (1 if pipeline in FIXED else SEEDS)):
             model = fitted_model(pipeline, parameters, quantile, known, own, weights if weighted else None, seed)
             if quantile is not None and pipeline != "xgb":
                 p = forest_quantile(model, known, own, x[TRAIN:], quantile)
@@ -96,7 +117,7 @@ def main():
         case |= {"loss": float(np.mean(losses)), "seeds": len(losses), "loss_error": 0.0}
         if len(losses) > 1:
             case["loss_error"] = float(np.std(losses) / np.sqrt(len(losses) - 1))
-        if pipeline == "xgb":
+        if pipeline in FIXED:
             # On the training rows, the position of a split between two values does not matter.
             case["predictions"] = [float(value) for value in model.predict(known)]
         document["cases"].append(case)

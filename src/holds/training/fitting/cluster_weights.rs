@@ -15,10 +15,12 @@ pub fn cluster_weights<T: Eq + Hash>(clusters: &[T]) -> Vec<f64> {
         *counts.entry(cluster).or_default() += 1.0;
     }
 
-    let mut weights: Vec<f64> = clusters
-        .iter()
-        .map(|cluster| 1.0 / counts[cluster].sqrt())
-        .collect();
+    let weights = clusters.iter().map(|cluster| 1.0 / counts[cluster].sqrt());
+    scaled_to_mean_1(weights.collect())
+}
+
+/// Scales `weights`, `[n]`, to a mean of 1.
+pub(crate) fn scaled_to_mean_1(mut weights: Vec<f64>) -> Vec<f64> {
     let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
     weights.iter_mut().for_each(|weight| *weight /= mean);
     weights

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::batch_noise::BatchNoise;
 use super::cut_choice::chosen_predictions;
@@ -12,35 +13,43 @@ use super::epoch::{Epoch, write_history};
 use super::epoch_times::EpochClock;
 use super::judged_epochs;
 use super::progress::{ProgressListener, TrainingUpdate};
-use super::samples::SplitSamples;
+use super::samples::SampleSet;
 use super::score::score_selected;
-use super::settings::TrainingSettings;
 use super::state::{CutChoices, TrainingState};
 use super::static_range::StaticRange;
 use super::time_cuts::TimeCut;
+use crate::config::TrainingSettings;
+use crate::training::runs::{LearnedNetwork, TrainedNetwork};
 use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_models::optim::{
-    BatchProgress, LearnedEpoch, Learner, LossGradient, NonFiniteLoss, TrainError,
+    AdamSettings, BatchProgress, Checkpoint, LearnedEpoch, Learner, LossGradient, NonFiniteLoss,
+    TrainError, TrainingLoop,
 };
 use poolcast_models::{Gradient, Model, Targets, TrainingRecipe};
 
 /// The samples of a training, and for each of its models the samples to learn from and to predict.
 pub(crate) struct HoldLearner<'a> {
+    settings: &'a TrainingSettings,
+    recipe: TrainingRecipe,
+    samples: SampleSet<'a>,
+    cuts: Vec<TimeCut>,
+    /// For each cut, the loss weight of each sample that is learned from.
+    weights: Vec<Vec<f32>>,
+    /// For each cut, the range of each static feature over the samples that are learned from.
+    ranges: Vec<StaticRange>,
+    /// The files that the training keeps up to date; `None` for a training in memory.
+    pub(crate) record: Option<RunRecord<'a>>,
+    gradient: Gradient,
+    /// Ends the training early, given all epochs so far.
+    ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
+    listener: &'a ProgressListener<'a>,
+}
+
+/// The files of a run that are written with each epoch.
+pub(crate) struct RunRecord<'a> {
     /// The run's directory.
     pub(crate) dir: &'a Path,
-    pub(crate) settings: &'a TrainingSettings,
-    pub(crate) recipe: TrainingRecipe,
-    pub(crate) samples: SplitSamples<'a>,
-    pub(crate) cuts: Vec<TimeCut>,
-    /// For each cut, the loss weight of each sample that is learned from.
-    pub(crate) weights: Vec<Vec<f32>>,
-    /// For each cut, the range of each static feature over the samples that are learned from.
-    pub(crate) ranges: Vec<StaticRange>,
     pub(crate) clock: EpochClock,
-    pub(crate) gradient: Gradient,
-    /// Ends the training early, given all epochs so far.
-    pub(crate) ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
-    pub(crate) listener: &'a ProgressListener<'a>,
 }
 
 impl Learner for HoldLearner<'_> {
@@ -92,7 +101,9 @@ impl Learner for HoldLearner<'_> {
     ) -> Result<Epoch, TrainError> {
         let predictions = self.predict(state)?;
         let epoch = self.judge_epoch(&state.history, &predictions, learned)?;
-        self.clock.end_epoch(epoch.epoch, learned.rows)?;
+        if let Some(record) = &mut self.record {
+            record.clock.end_epoch(epoch.epoch, learned.rows)?;
+        }
         let metric = &self.settings.metric;
         state
             .learner
@@ -109,7 +120,9 @@ impl Learner for HoldLearner<'_> {
     }
 
     fn begin_epoch(&mut self) {
-        self.clock.begin_epoch();
+        if let Some(record) = &mut self.record {
+            record.clock.begin_epoch();
+        }
     }
 
     fn after_batch(
@@ -126,7 +139,9 @@ impl Learner for HoldLearner<'_> {
     }
 
     fn after_epoch(&mut self, history: &[Epoch]) -> Result<()> {
-        write_history(self.dir, history)?;
+        if let Some(record) = &self.record {
+            write_history(record.dir, history)?;
+        }
         if let Some(epoch) = history.last() {
             // A request to stop is ignored here. The listener can repeat it after the next batch,
             // if there is one.
@@ -136,21 +151,84 @@ impl Learner for HoldLearner<'_> {
     }
 }
 
-impl HoldLearner<'_> {
+impl<'a> HoldLearner<'a> {
+    /// Prepares the training of a network for each of `cuts`, in memory.
+    pub(crate) fn new(
+        settings: &'a TrainingSettings,
+        samples: SampleSet<'a>,
+        cuts: Vec<TimeCut>,
+        ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
+        listener: &'a ProgressListener<'a>,
+    ) -> Result<HoldLearner<'a>> {
+        let pos_weight = settings.parameters.pos_weight;
+        let weights = |cut: &TimeCut| samples.loss_weights(&cut.learned, pos_weight);
+        let weights = cuts.iter().map(weights).collect();
+        let ranges = |cut: &TimeCut| samples.static_range(&cut.learned);
+        let ranges = cuts.iter().map(ranges).collect();
+        Ok(HoldLearner {
+            settings,
+            recipe: settings.recipe()?,
+            samples,
+            cuts,
+            weights,
+            ranges,
+            record: None,
+            gradient: Gradient::default(),
+            ends,
+            listener,
+        })
+    }
+
+    /// Trains from `state` to the end, with the `checkpoint` of a run and the interval between its writes. The
+    /// result does not depend on either.
+    ///
+    /// # Errors
+    /// Fails when the listener stops it, and when a loss is NaN or infinite.
+    pub(crate) fn train(
+        mut self,
+        state: &mut TrainingState,
+        checkpoint: Option<Checkpoint<'_>>,
+        interval: Duration,
+    ) -> Result<TrainedNetwork, TrainError> {
+        let settings = self.settings;
+        let training = TrainingLoop {
+            batch_size: settings.parameters.batch_size,
+            seed: settings.seed,
+            adam: AdamSettings::from(&settings.parameters),
+            schedule: self.recipe.schedule,
+            epochs: settings.epochs,
+            checkpoint,
+            interval,
+        };
+        training.train(&mut self, state)?;
+
+        state.restore_best();
+        let static_range = self.last_range();
+        let predictions = self.held_out_predictions(state)?;
+        let last = state.networks.pop().context("there is no model")?;
+        Ok(TrainedNetwork {
+            network: LearnedNetwork {
+                model: last.network,
+                static_range,
+            },
+            predictions,
+        })
+    }
+
     /// Returns true if the last epoch counts, and not the best one.
     fn keeps_last(&self) -> bool {
         self.recipe.max_epochs.is_some()
     }
 
     /// The static feature range of the final model.
-    pub(crate) fn last_range(&self) -> StaticRange {
+    fn last_range(&self) -> StaticRange {
         let last = self.ranges.last().cloned();
         last.unwrap_or_else(|| self.samples.static_range(&[]))
     }
 
     /// The predictions for samples that were not learned from. For each cut they are the logits of
     /// the epoch that the other cuts chose.
-    pub(crate) fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+    fn held_out_predictions(&self, state: &TrainingState) -> Result<RollingPredictions> {
         Ok(chosen_predictions(self.predict(state)?, &state.learner.0))
     }
 
@@ -167,7 +245,7 @@ impl HoldLearner<'_> {
             for (&sample, logit) in cut.predicted.iter().zip(logits) {
                 predictions.push(RollingPrediction {
                     sample,
-                    cluster: self.samples.clusters[sample],
+                    cluster: self.samples.cluster(sample),
                     cut: number,
                     logit,
                     label: self.samples.labels[sample],

@@ -1,7 +1,7 @@
 //! Epochs as the training of holds judges them: their scores, the best one, and whether they are enough.
 
 use super::epoch::{Epoch, PooledScores};
-use super::settings::TrainingSettings;
+use crate::config::TrainingSettings;
 use crate::training::scoring::RollingPredictions;
 use poolcast_config::{Goal, Metric, MetricName};
 use poolcast_models::optim::{EarlyStopping, WatchedEpochs};

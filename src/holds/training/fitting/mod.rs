@@ -11,7 +11,6 @@ mod hold_learner;
 mod progress;
 mod samples;
 mod score;
-mod settings;
 #[cfg(test)]
 mod small_runs;
 mod small_steps;
@@ -19,6 +18,7 @@ mod state;
 mod static_range;
 mod time_cuts;
 mod train;
+mod train_in_memory;
 
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use cluster_weights::cluster_weights;
@@ -26,12 +26,14 @@ pub use epoch::{Epoch, PooledScores, read_history};
 pub use epoch_times::{EpochTimes, read_epoch_times};
 pub use poolcast_models::optim::TrainError;
 pub use progress::TrainingUpdate;
-pub(crate) use samples::{SplitSamples, shared_bit_count, static_feature_count};
+pub(crate) use samples::{SampleSet, shared_bit_count, static_feature_count};
 pub(crate) use score::score_samples;
-pub use settings::TrainingSettings;
 #[cfg(test)]
 pub(crate) use small_runs::{small_dataset, train_small};
 pub use small_steps::train_beside_others;
 pub use static_range::StaticRange;
+pub(crate) use time_cuts::SampleTimes;
 pub use time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
+pub(crate) use train::model_shape;
 pub use train::{RunLocation, StartMode, train, train_until};
+pub(crate) use train_in_memory::{TaughtHolds, train_in_memory};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::samples::SplitSamples;
+use super::samples::SampleSet;
 use super::static_range::StaticRange;
 use poolcast_models::Model;
 
@@ -12,17 +12,17 @@ const SAMPLES_PER_CHUNK: usize = 256;
 /// The logit of every sample. `range` is the static feature range that `model` learned.
 pub(crate) fn score_samples(
     model: &Model,
-    samples: &SplitSamples<'_>,
+    samples: &SampleSet<'_>,
     range: &StaticRange,
 ) -> Result<Vec<f32>> {
-    let all: Vec<usize> = (0..samples.labels.len()).collect();
+    let all: Vec<usize> = (0..samples.len()).collect();
     score_selected(model, samples, range, &all)
 }
 
 /// The logits of the samples with the indices `wanted`, in that order.
 pub(crate) fn score_selected(
     model: &Model,
-    samples: &SplitSamples<'_>,
+    samples: &SampleSet<'_>,
     range: &StaticRange,
     wanted: &[usize],
 ) -> Result<Vec<f32>> {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use super::settings::TrainingSettings;
 use super::train::model_shape;
+use crate::config::TrainingSettings;
 use poolcast_models::ModelShape;
 use poolcast_tensors::Dataset;
 
@@ -22,7 +22,8 @@ pub fn train_beside_others<T: Send>(
     settings: &TrainingSettings,
     train: impl FnOnce() -> T + Send,
 ) -> Result<T> {
-    let shape = model_shape(dataset, settings, settings.architecture()?);
+    let tensors = &dataset.summary.settings;
+    let shape = model_shape(tensors, settings, settings.architecture()?);
     if step_multiplications(&shape, settings.parameters.batch_size) >= MIN_SHARED_MULTIPLICATIONS {
         return Ok(train());
     }

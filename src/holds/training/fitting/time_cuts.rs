@@ -39,9 +39,9 @@ fn has_single_cut(dataset: &Dataset, cuts: usize) -> bool {
 
 /// Prediction time of a sample, and the time at which its outcome was decided.
 #[derive(Debug, Clone, Copy)]
-struct SampleTimes {
-    asked_ms: i64,
-    decided_ms: i64,
+pub(crate) struct SampleTimes {
+    pub(crate) asked_ms: i64,
+    pub(crate) decided_ms: i64,
 }
 
 /// Returns the time cuts of `dataset`, `cuts` of them. Each divides the samples of train and
@@ -63,9 +63,7 @@ pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
         }]);
     }
 
-    let mut found = cut_in_time(&sample_times(dataset)?, cuts);
-    // A cut needs samples to learn from and samples to predict.
-    found.retain(|cut| !cut.learned.is_empty() && !cut.predicted.is_empty());
+    let found = rolling_cuts(&sample_times(dataset)?, cuts);
     ensure!(
         !found.is_empty(),
         hinted(
@@ -73,11 +71,22 @@ pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
             "parse a longer log, or set `training.time_cuts` to 1"
         )
     );
-    found.push(TimeCut {
-        learned: (0..count).collect(),
-        predicted: Vec::new(),
-    });
     Ok(found)
+}
+
+/// Cuts samples with these `times` in time, `cuts` times, and adds the cut that learns from all and predicts none.
+/// Returns no cut if no outcome was decided before the others.
+pub(crate) fn rolling_cuts(times: &[SampleTimes], cuts: usize) -> Vec<TimeCut> {
+    let mut found = cut_in_time(times, cuts);
+    // A cut needs samples to learn from and samples to predict.
+    found.retain(|cut| !cut.learned.is_empty() && !cut.predicted.is_empty());
+    if !found.is_empty() {
+        found.push(TimeCut {
+            learned: (0..times.len()).collect(),
+            predicted: Vec::new(),
+        });
+    }
+    found
 }
 
 fn sample_times(dataset: &Dataset) -> Result<Vec<SampleTimes>> {

@@ -4,29 +4,29 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
-use super::hold_learner::HoldLearner;
+use super::hold_learner::{HoldLearner, RunRecord};
 use super::progress::{ProgressListener, TrainingUpdate};
-use super::samples::{SplitSamples, loss_weights, shared_bit_count, static_feature_count};
-use super::settings::TrainingSettings;
+use super::samples::{SampleSet, shared_bit_count, static_feature_count};
 use super::state::{CutChoices, TrainingState};
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
+use crate::config::TrainingSettings;
 use crate::training::runs::LearnedHolds;
 use crate::training::runs::{
-    CHECKPOINT_FILE, CHECKPOINT_FORMAT, RUN_FORMAT, remove_training, reopen_training,
+    CHECKPOINT_FILE, CHECKPOINT_FORMAT, RUN_FORMAT, remove_training, reopen_training, training_key,
 };
 use crate::training::runs::{FinishedTraining, TrainingRun};
 use crate::training::runs::{TrainingMetrics, TrainingStatus};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_config::ResolvedConfig;
-use poolcast_models::optim::{AdamSettings, Checkpoint, TrainError, TrainingLoop};
-use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape};
-use poolcast_tensors::Dataset;
+use poolcast_models::optim::{Checkpoint, TrainError};
+use poolcast_models::{Architecture, Device, Model, ModelShape};
+use poolcast_tensors::{Dataset, TensorSettings};
 
 /// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub fn train_until(
     ends: impl Fn(&[Epoch]) -> bool + Sync,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
-    let key = settings.key(&dataset.key)?;
+    let key = training_key(settings, &dataset.key)?;
     if let Some(run) = reuse_finished(place.dir, &key, mode, &ends)? {
         return Ok(run);
     }
@@ -118,7 +118,7 @@ pub(crate) struct TrainingTask<'a> {
 impl TrainingTask<'_> {
     /// Trains the models and writes the run to `place`.
     pub(crate) fn train(
-        mut self,
+        self,
         place: RunLocation<'_>,
         mode: StartMode,
         device: &Device,
@@ -138,77 +138,30 @@ impl TrainingTask<'_> {
         };
         let mut state = self.start_or_resume(dir, checkpoint, mode, device)?;
         let clock = EpochClock::resume(dir, state.history.len(), device);
-        let mut learner = self.take_learner(dir, clock, ends, listener)?;
+        let architecture = settings.architecture()?;
+        let shape = model_shape(&self.dataset.summary.settings, settings, architecture);
+        let samples = SampleSet::of_splits(self.dataset, &LEARNED_SPLITS, shape, architecture)?;
+        let mut learner = HoldLearner::new(settings, samples, self.cuts, ends, listener)?;
+        learner.record = Some(RunRecord { dir, clock });
         config.write(dir)?;
         write_history(dir, &state.history)?;
 
-        let training = TrainingLoop {
-            batch_size: settings.parameters.batch_size,
-            seed: settings.seed,
-            adam: AdamSettings::from(&settings.parameters),
-            schedule: settings.recipe()?.schedule,
-            epochs: settings.epochs,
-            checkpoint,
-            interval: Duration::from_secs_f64(60.0 * checkpoint_minutes),
-        };
-        let trained = training.train(&mut learner, &mut state);
+        let interval = Duration::from_secs_f64(60.0 * checkpoint_minutes);
+        let trained = learner.train(&mut state, Some(checkpoint), interval);
         // A training that failed has no model, but its metrics file still explains why it ended.
         if let Err(TrainError::NonFinite(_)) = trained {
             let status = TrainingStatus::NonFinite;
             TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
         }
-        trained?;
-
-        state.restore_best();
-        let static_range = learner.last_range();
-        let predictions = learner.held_out_predictions(&state)?;
-        let last_model = state.networks.pop().context("there is no model")?;
         let finished = FinishedTraining {
             key,
             dataset: self.dataset,
             settings,
-            static_range,
-            predictions,
+            trained: trained?,
             learned: self.learned,
             history: state.history,
-            model: last_model.network,
         };
         Ok(finished.write(dir)?)
-    }
-
-    /// Moves the cuts into a learner for the run in `dir`.
-    fn take_learner<'a>(
-        &'a mut self,
-        dir: &'a Path,
-        clock: EpochClock,
-        ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
-        listener: &'a ProgressListener<'a>,
-    ) -> Result<HoldLearner<'a>> {
-        let settings = self.settings;
-        let architecture = settings.architecture()?;
-        let shape = model_shape(self.dataset, settings, architecture);
-        let samples = SplitSamples::new(self.dataset, &LEARNED_SPLITS, shape, architecture)?;
-
-        let cuts = std::mem::take(&mut self.cuts);
-        let pos_weight = settings.parameters.pos_weight;
-        let weights = |cut: &TimeCut| loss_weights(&samples, &cut.learned, pos_weight);
-        let weights = cuts.iter().map(weights).collect();
-        let ranges = |cut: &TimeCut| samples.static_range(&cut.learned);
-        let ranges = cuts.iter().map(ranges).collect();
-
-        Ok(HoldLearner {
-            dir,
-            settings,
-            recipe: architecture.recipe(),
-            samples,
-            cuts,
-            weights,
-            ranges,
-            clock,
-            gradient: Gradient::default(),
-            ends,
-            listener,
-        })
     }
 }
 
@@ -257,36 +210,43 @@ impl TrainingTask<'_> {
         );
         fs_err::create_dir_all(dir)?;
 
-        let models = self.new_models(device)?;
+        let tensors = &self.dataset.summary.settings;
+        let state = initial_state(self.settings, tensors, self.cuts.len(), device)?;
         if has_checkpoint && mode == StartMode::Resume {
-            return checkpoint.read(models);
+            let networks = state.networks.into_iter().map(|state| state.network);
+            return checkpoint.read(networks.collect());
         }
         remove_training(dir)?;
-        let choices = CutChoices(vec![CutChoice::default(); models.len()]);
-        Ok(TrainingState::new(models, choices))
-    }
-
-    /// Creates one model per cut. All start with the same weights.
-    fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
-        let architecture = self.settings.architecture()?;
-        let shape = model_shape(self.dataset, self.settings, architecture);
-        let mut models = Vec::with_capacity(self.cuts.len());
-        for _ in 0..self.cuts.len() {
-            let model = Model::new(architecture, shape, self.settings.seed)?;
-            models.push(model.computed_by(self.settings.engine, device)?);
-        }
-        Ok(models)
+        Ok(state)
     }
 }
 
+/// Creates the state before the first batch, with a network for each of a number of `cuts`. All start with the same weights.
+pub(crate) fn initial_state(
+    settings: &TrainingSettings,
+    tensors: &TensorSettings,
+    cuts: usize,
+    device: &Device,
+) -> Result<TrainingState> {
+    let architecture = settings.architecture()?;
+    let shape = model_shape(tensors, settings, architecture);
+    let mut models = Vec::with_capacity(cuts);
+    for _ in 0..cuts {
+        let model = Model::new(architecture, shape, settings.seed)?;
+        models.push(model.computed_by(settings.engine, device)?);
+    }
+    let choices = CutChoices(vec![CutChoice::default(); cuts]);
+    Ok(TrainingState::new(models, choices))
+}
+
+/// The shape of the network of a training with `settings` on samples with the settings `tensors`.
 pub(crate) fn model_shape(
-    dataset: &Dataset,
+    tensors: &TensorSettings,
     settings: &TrainingSettings,
     architecture: &dyn Architecture,
 ) -> ModelShape {
-    let tensors = &dataset.summary.settings;
     ModelShape {
-        e: dataset.summary.e,
+        e: tensors.e(),
         m: tensors.m,
         j: tensors.j,
         s: static_feature_count(architecture, tensors),

@@ -3,91 +3,32 @@
 
 use anyhow::Result;
 
-use super::trained_model::{EncodedHolds, TrainedModel};
+use super::hold_encoder::HoldEncoder;
+use super::trained_model::TrainedModel;
 use crate::training::scoring::predict_split;
 use poolcast_base::parallel::map_ranges;
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
-use poolcast_tensors::{
-    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, TokenHistory, cutoffs_ms,
-    hold_cycles,
-};
+use poolcast_tensors::{Dataset, QueriedHold, Split, cutoffs_ms, hold_cycles};
 
 /// Holds per parallel task.
 const HOLDS_PER_TASK: usize = 256;
 
-/// Predicts holds of the jobs in an event store with one model.
-#[derive(Debug)]
-struct HoldModel<'a> {
-    store: &'a EventStore,
-    model: &'a TrainedModel,
-    encoder: SampleEncoder<'a>,
-    history: PoolHistory,
-    /// History of outcome tokens, if the model reads them.
-    tokens: Option<TokenHistory<'a>>,
-}
-
-impl<'a> HoldModel<'a> {
-    /// Creates a predictor of the jobs in `store` with `model`.
-    fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
-        let encoder = SampleEncoder::new(store, model.tensors.clone());
-        let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
-        HoldModel {
-            store,
-            model,
-            encoder,
-            history,
-            tokens: model.takes_tokens().then(|| TokenHistory::new(store)),
-        }
-    }
-
-    /// The calibrated probability that the release of each hold leads to success.
-    fn probabilities(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
-        let parts = map_ranges(holds.len(), HOLDS_PER_TASK, |range| {
-            self.predict_chunk(&holds[range])
-        });
-        let parts: Vec<Vec<f64>> = parts.into_iter().collect::<Result<_>>()?;
-        Ok(parts.concat())
-    }
-
-    /// The facts about a hold that are known at prediction time.
-    fn facts(&self, asked: &QueriedHold) -> KnownFacts {
-        let job = self.store.jobs().get(asked.job as usize);
-        self.history.facts(&job, asked)
-    }
-
-    fn predict_chunk(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
-        let tensors = &self.model.tensors;
-        let size = tensors.m * tensors.j;
-        let mut codes = vec![0; holds.len() * size];
-        let shared_size = tensors.shared_bytes();
-        let mut shared = vec![0; holds.len() * shared_size];
-        for (at, (codes, asked)) in codes.chunks_exact_mut(size).zip(holds).enumerate() {
-            let shared = &mut shared[at * shared_size..][..shared_size];
-            self.encoder.encode_hold(*asked, codes, shared);
-        }
-
-        let mut statics = Vec::new();
-        if self.model.takes_statics() {
-            for asked in holds {
-                let facts = self.facts(asked);
-                facts.add_static_features(&tensors.features, &mut statics);
-            }
-        }
-
-        let tokens = self.tokens.as_ref().map(|history| history.rows(holds));
-        let encoded = EncodedHolds {
-            codes: &codes,
-            shared: &shared,
-            statics: &statics,
-            tokens: tokens.as_ref(),
-        };
-        let logits = self.model.hold_logits(&encoded)?;
-        Ok(logits
-            .iter()
-            .map(|&logit| self.model.calibration.probability(logit))
-            .collect())
-    }
+/// The calibrated probability that the release of each of `holds` leads to success.
+fn hold_probabilities(
+    store: &EventStore,
+    model: &TrainedModel,
+    holds: &[QueriedHold],
+) -> Result<Vec<f64>> {
+    let (takes_statics, takes_tokens) = (model.takes_statics(), model.takes_tokens());
+    let encoder = HoldEncoder::new(store, model.tensors.clone(), takes_statics, takes_tokens);
+    let parts = map_ranges(holds.len(), HOLDS_PER_TASK, |range| {
+        model.hold_logits(&encoder.encode(&holds[range]))
+    });
+    let parts: Vec<Vec<f32>> = parts.into_iter().collect::<Result<_>>()?;
+    let logits = parts.iter().flatten();
+    let probability = |&logit| model.calibration.probability(logit);
+    Ok(logits.map(probability).collect())
 }
 
 /// A hold, and the predicted probability that its release leads to success.
@@ -132,7 +73,7 @@ pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<Hol
         }
     }
 
-    let probabilities = HoldModel::new(store, model).probabilities(&holds)?;
+    let probabilities = hold_probabilities(store, model, &holds)?;
     let mut all = Vec::with_capacity(holds.len());
     for (asked, probability) in holds.into_iter().zip(probabilities) {
         let job = jobs.get(asked.job as usize);

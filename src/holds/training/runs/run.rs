@@ -6,30 +6,24 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::learned_holds::LearnedHolds;
+use super::learned_network::{LearnedNetwork, TrainedNetwork};
 use super::metrics::{TrainingMetrics, TrainingStatus};
-use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
+use super::model_file::{open_model, write_model};
+use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, RUN_FORMAT};
+use crate::config::TrainingSettings;
 use crate::training::fitting::StaticRange;
-use crate::training::fitting::TrainingSettings;
 use crate::training::fitting::judged_epochs;
 use crate::training::fitting::{Epoch, PooledScores};
 use crate::training::fitting::{shared_bit_count, static_feature_count};
 use crate::training::scoring::Calibration;
-use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
 use poolcast_base::error::{hinted, unavailable};
-use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::{files, manifest};
 use poolcast_models::{Model, ModelShape};
 use poolcast_tensors::{self as tensors, Dataset};
 
-/// Metadata in the model's file.
-#[derive(PartialEq, Serialize, Deserialize)]
-struct ModelNotes {
-    /// Name of the architecture.
-    model: String,
-    /// Shapes of the weights.
-    shape: ModelShape,
-}
+/// Hint for a run that cannot be used.
+const RETRAIN: &str = "train it again into another directory with `poolcast train TENSORS -o RUN`";
 
 /// Body of a run's manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,13 +72,8 @@ pub(crate) struct FinishedTraining<'a> {
     pub(crate) settings: &'a TrainingSettings,
     /// Completed epochs.
     pub(crate) history: Vec<Epoch>,
-    /// The final model, with the weights of the best epoch.
-    pub(crate) model: Model,
-    /// Predictions for samples that were not learned from.
-    pub(crate) predictions: RollingPredictions,
+    pub(crate) trained: TrainedNetwork,
     pub(crate) learned: LearnedHolds,
-    /// Range of the static features over the samples that the model learned from.
-    pub(crate) static_range: StaticRange,
 }
 
 impl FinishedTraining<'_> {
@@ -95,40 +84,33 @@ impl FinishedTraining<'_> {
             dataset,
             settings,
             history,
-            model,
-            predictions,
+            trained,
             ..
         } = self;
+        let LearnedNetwork {
+            model,
+            static_range,
+        } = trained.network;
+        let predictions = trained.predictions;
         let status = end_status(&history, settings);
         let metrics = TrainingMetrics {
             judged: Some(PooledScores::compute(&predictions)),
             calibration: Some(Calibration::fit(&predictions, settings.threshold)),
             ..TrainingMetrics::new(status, &settings.metric, &history)
         };
-        let shape = model.shape;
-        let weights = model.weights();
-        let parameters = model.parameters().iter().zip(&weights);
-        let columns = parameters
-            .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
-            .collect();
-        let notes = ModelNotes {
-            model: settings.parameters.model.clone(),
-            shape,
-        };
-        let model = shard::encode(MODEL_FORMAT, &notes, columns)?;
-        files::write_atomic(&dir.join(MODEL_FILE), &model)?;
+        let model_sha256 = write_model(dir, &model)?;
         let predictions_sha256 = predictions.write(dir)?;
         metrics.write(dir)?;
 
         let summary = RunSummary {
-            shape,
+            shape: model.shape,
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
             rates: SuccessRates::learn(dataset, &self.learned.splits)?,
             learned: self.learned,
-            static_range: self.static_range,
-            model_sha256: manifest::sha256(&model),
+            static_range,
+            model_sha256,
             predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,
         };
@@ -161,7 +143,6 @@ impl TrainingRun {
             .training
             .architecture()
             .with_context(|| format!("cannot use `{}`", dir.display()))?;
-        let shard = open_model_file(dir, &summary)?;
         let known = static_feature_count(architecture, &summary.tensors);
         ensure!(
             summary.shape.s == known,
@@ -170,7 +151,7 @@ impl TrainingRun {
                     "the model uses {}, but this version computes {known}",
                     poolcast_base::output::counted(summary.shape.s, "static feature")
                 ),
-                "train it again into another directory with `poolcast train TENSORS -o RUN`"
+                RETRAIN
             )
         );
         let shared_bits = shared_bit_count(architecture, &summary.tensors);
@@ -182,7 +163,7 @@ impl TrainingRun {
                     dir.display(),
                     poolcast_base::output::counted(summary.shape.shared_bits, "bit")
                 ),
-                "train it again into another directory with `poolcast train TENSORS -o RUN`"
+                RETRAIN
             )
         );
         ensure!(
@@ -190,7 +171,12 @@ impl TrainingRun {
             "the manifest of `{}` has ranges of other static features",
             dir.display()
         );
-        let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
+        let RunSummary {
+            shape,
+            model_sha256,
+            ..
+        } = &summary;
+        let model = open_model(dir, architecture, *shape, model_sha256, RETRAIN)?;
         let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
         Ok(TrainingRun {
             summary,
@@ -213,25 +199,6 @@ fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus 
     }
 }
 
-/// Opens the model's file and checks it against the manifest.
-fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
-    let path = dir.join(MODEL_FILE);
-    let shard = Shard::open(&path, MODEL_FORMAT)?;
-    let notes = ModelNotes {
-        model: summary.training.parameters.model.clone(),
-        shape: summary.shape,
-    };
-    ensure!(
-        shard.notes::<ModelNotes>()? == notes
-            && manifest::sha256(shard.bytes()) == summary.model_sha256,
-        hinted(
-            format!("`{}` does not match its manifest", path.display()),
-            "train it again into another directory with `poolcast train TENSORS -o RUN`"
-        )
-    );
-    Ok(shard)
-}
-
 fn metrics_sha256_of(dir: &Path) -> Result<String> {
     Ok(manifest::sha256(&files::read_artefact(
         &dir.join(METRICS_FILE),
@@ -249,7 +216,7 @@ fn open_metrics(dir: &Path, sha256: &str) -> Result<(TrainingMetrics, Calibratio
                 "`{}` does not match its manifest",
                 dir.join(METRICS_FILE).display()
             ),
-            "train it again into another directory with `poolcast train TENSORS -o RUN`",
+            RETRAIN,
         )
     })?;
     Ok((metrics, calibration))

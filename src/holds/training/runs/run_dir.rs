@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
+use crate::config::TrainingSettings;
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
@@ -65,6 +66,11 @@ pub(crate) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 pub(crate) const HISTORY_FILE: &str = "history.jsonl";
 pub(crate) const TIMES_FILE: &str = "times.jsonl";
 pub(crate) const METRICS_FILE: &str = "metrics.json";
+
+/// The digest of everything that determines a training with `settings` on the tensors `tensors_key`.
+pub fn training_key(settings: &TrainingSettings, tensors_key: &str) -> Result<String> {
+    manifest::key(&(RUN_FORMAT.version, settings, tensors_key))
+}
 
 /// The path of the scores of one split, beside the run in `dir`.
 pub fn evaluation_path(dir: &Path, split: Split) -> PathBuf {

@@ -6,25 +6,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 use super::ensemble_summary::EnsembleSummary;
+use super::hold_encoder::EncodedHolds;
 use super::learned_holds::LearnedHolds;
+use super::learned_network::LearnedNetwork;
 use super::pipeline_run::PipelineRun;
 use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::sample_features::{hold_features, sample_features};
-use crate::training::fitting::SplitSamples;
-use crate::training::fitting::StaticRange;
-use crate::training::fitting::score_samples;
 use crate::training::scoring::Calibration;
 use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
 use poolcast_base::error::hinted;
 use poolcast_base::stats::logit;
 use poolcast_base::{files, manifest};
+use poolcast_models::Device;
 use poolcast_models::EngineChoice;
-use poolcast_models::{Device, Model, SampleBatch};
 use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 use poolcast_tables::FeatureTable;
-use poolcast_tensors::{Dataset, Split, TensorSettings, TokenRows};
+use poolcast_tensors::{Dataset, Split, TensorSettings};
 
 /// Maximum odds, for or against success, with which a member votes in an ensemble. The limit keeps
 /// one member from outvoting all others.
@@ -68,26 +67,6 @@ enum Predictor {
     Pipeline(Box<FittedPipeline>),
     /// Members, whose voted logits are averaged.
     Ensemble(Vec<TrainedModel>),
-}
-
-/// A network, and the range of each static feature over the samples that it learned from.
-#[derive(Debug)]
-struct LearnedNetwork {
-    model: Model,
-    static_range: StaticRange,
-}
-
-/// `n` holds, encoded as model input.
-#[derive(Debug, Clone, Copy)]
-pub struct EncodedHolds<'a> {
-    /// Codes, `[n, m, j]`.
-    pub codes: &'a [u8],
-    /// Bits for what each job shares with the held one, `[n, j]`. Empty unless the tensors have it.
-    pub shared: &'a [u8],
-    /// Static features, `[n, s]`. Empty if no model takes any.
-    pub statics: &'a [f32],
-    /// Outcome tokens. `None` if no model reads any.
-    pub(crate) tokens: Option<&'a TokenRows>,
 }
 
 impl TrainedModel {
@@ -219,7 +198,7 @@ impl TrainedModel {
     /// Returns the model with its networks computed by `engine` on `device`.
     ///
     /// # Errors
-    /// Fails like [`Model::computed_by`].
+    /// Fails when the engine does not support the architecture or the device.
     pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<TrainedModel> {
         let predictor = match self.predictor {
             Predictor::Network(network) => Predictor::Network(Box::new(LearnedNetwork {
@@ -238,15 +217,7 @@ impl TrainedModel {
     /// The logits of the samples of one split, `[n]`.
     pub(crate) fn split_logits(&self, dataset: &Dataset, split: Split) -> Result<Vec<f32>> {
         match &self.predictor {
-            Predictor::Network(network) => {
-                let LearnedNetwork {
-                    model,
-                    static_range,
-                } = &**network;
-                let samples =
-                    SplitSamples::new(dataset, &[split], model.shape, model.architecture)?;
-                score_samples(model, &samples, static_range)
-            }
+            Predictor::Network(network) => network.split_logits(dataset, split),
             Predictor::Pipeline(pipeline) => {
                 success_logits(pipeline, &sample_features(dataset, split)?)
             }
@@ -257,31 +228,11 @@ impl TrainedModel {
     }
 
     /// The logits of `holds`, `[n]`.
-    pub(crate) fn hold_logits(&self, holds: &EncodedHolds<'_>) -> Result<Vec<f32>> {
+    pub(crate) fn hold_logits(&self, holds: &EncodedHolds) -> Result<Vec<f32>> {
         match &self.predictor {
-            Predictor::Network(network) => {
-                let LearnedNetwork {
-                    model,
-                    static_range,
-                } = &**network;
-                // The holds may have static features for other members of an ensemble, which this
-                // network does not take.
-                let mut statics = Vec::new();
-                if model.shape.s > 0 {
-                    statics.extend_from_slice(holds.statics);
-                }
-                static_range.clip(&mut statics);
-                let batch =
-                    SampleBatch::with_shared(&model.shape, holds.codes, holds.shared, &statics)?;
-                match holds.tokens {
-                    Some(tokens) if model.architecture.takes_tokens() => {
-                        model.logits(&batch.with_tokens(tokens.columns().batch())?)
-                    }
-                    _ => model.logits(&batch),
-                }
-            }
+            Predictor::Network(network) => network.hold_logits(holds),
             Predictor::Pipeline(pipeline) => {
-                let table = hold_features(&self.tensors, holds.codes, holds.statics);
+                let table = hold_features(&self.tensors, &holds.codes, &holds.statics);
                 success_logits(pipeline, &table)
             }
             Predictor::Ensemble(members) => {

@@ -3,15 +3,13 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::config::TrainingConfig;
-use crate::training::runs::RUN_FORMAT;
-use poolcast_base::manifest;
+use super::training::TrainingConfig;
 use poolcast_config::{Metric, NetworkParameters, Threshold, TrainingKeys};
 use poolcast_models::EngineChoice;
 use poolcast_models::{Architecture, TrainingRecipe, find_architecture};
 
 /// All settings that determine the result of a training, apart from its tensors.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainingSettings {
     /// Network and optimiser parameters.
     #[serde(flatten)]
@@ -74,11 +72,6 @@ impl TrainingSettings {
     /// How the architecture is trained where the parameters do not say.
     pub(crate) fn recipe(&self) -> Result<TrainingRecipe> {
         Ok(self.architecture()?.recipe())
-    }
-
-    /// The digest of everything that determines a training on the tensors `tensors_key`.
-    pub fn key(&self, tensors_key: &str) -> Result<String> {
-        manifest::key(&(RUN_FORMAT.version, self, tensors_key))
     }
 }
 
