@@ -77,8 +77,11 @@ mod tests {
     use super::super::row_targets::RowClasses;
     use super::*;
 
-    /// Returns a table of `n` rows of two classes by turns, with these columns of their place and class.
-    fn table(n: usize, columns: &[(&str, fn(usize) -> f64)]) -> FeatureTable {
+    /// A name, and the value of each row.
+    type NamedColumn = (&'static str, fn(usize) -> f64);
+
+    /// Returns a table of `n` rows of two classes by turns, with these columns.
+    fn table(n: usize, columns: &[NamedColumn]) -> FeatureTable {
         FeatureTable {
             features: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
             x: columns
@@ -95,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_the_target_is_named_in_either_direction() {
-        let columns: [(&str, fn(usize) -> f64); 4] = [
+        let columns: [NamedColumn; 4] = [
             ("copy", |row| (row % 2) as f64),
             ("reverse", |row| -100.0 - 7.0 * (row % 2) as f64),
             ("partly known", |row| {
