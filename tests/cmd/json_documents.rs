@@ -509,7 +509,7 @@ fn provision_documents() -> PrintedKeys {
 fn wait_model_documents() -> PrintedKeys {
     let place = provision::place_with_models();
     let validate = provision::VALIDATE_MODELS;
-    let search = "runs: 1\nwandb: {sweep: {metric: {name: held_back_pinball, goal: minimize}}}\nprovision: {samples: samples}\n";
+    let search = "runs: 1\nwandb: {sweep: {method: bayes, metric: {name: held_back_pinball, goal: minimize}}}\nprovision: {samples: samples}\n";
     place.write("waits.yaml", search);
     place.stdout("sweep init waits.yaml -o sweep");
     place.stdout("sweep run sweep");
