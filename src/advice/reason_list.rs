@@ -40,7 +40,7 @@ pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
         CondorText::EventLog => reasons_of_events(text),
         CondorText::DagmanLog => reasons_of_dagman(text),
         CondorText::HoldNotice => reasons_of_notices(text),
-        CondorText::XmlAds | CondorText::JobTable => Vec::new(),
+        CondorText::XmlAds | CondorText::JobTable | CondorText::IdleAnalysis => Vec::new(),
     };
     if found.is_empty() {
         return Err(kind.words());

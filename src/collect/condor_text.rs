@@ -18,6 +18,8 @@ pub enum CondorText {
     DagmanLog,
     /// What `condor_q -analyze`, `pegasus-analyzer` and HTCondor's mails say about held jobs.
     HoldNotice,
+    /// What `condor_q -analyze` says about jobs that are not held.
+    IdleAnalysis,
 }
 
 /// Returns what `line`, without blanks around it, has of the hold reason that it introduces: `condor_q -analyze` and
@@ -48,6 +50,8 @@ impl CondorText {
             CondorText::EventLog
         } else if lines().any(|line| introduced_reason(line.trim_end()).is_some()) {
             CondorText::HoldNotice
+        } else if has("Run analysis summary") || has("The Requirements expression for job ") {
+            CondorText::IdleAnalysis
         } else if is_json_list || has_line(&["ClusterId =", "HoldReason =", "MyType ="]) {
             CondorText::Ads
         } else if has("HOLD_REASON") {
@@ -78,6 +82,9 @@ impl CondorText {
             CondorText::EventLog => "it is an event log: `poolcast advise FILE` reads it",
             CondorText::HoldNotice => {
                 "it is what `condor_q -analyze`, `pegasus-analyzer` or a mail says about held jobs: `poolcast explain` reads it on standard input"
+            }
+            CondorText::IdleAnalysis => {
+                "it is what `condor_q -analyze` says about jobs that are not held: `poolcast advise --idle` says why jobs do not start"
             }
             CondorText::DagmanLog => {
                 "it is DAGMan's own log: the events of its jobs are in the file beside it whose name ends with `.nodes.log`"
@@ -146,6 +153,14 @@ mod tests {
             (
                 "Condor job 12.0\n\t/home/ada/run.sh 7\nis being put on hold.\n\nvia condor_hold (by user ada)\n",
                 CondorText::HoldNotice,
+            ),
+            (
+                include_str!("../../tests/data/feeds/better-analyze"),
+                CondorText::HoldNotice,
+            ),
+            (
+                "001.000:  Run analysis summary ignoring user priority.  Of 1 slots on 0 machines,\n",
+                CondorText::IdleAnalysis,
             ),
         ] {
             assert_eq!(CondorText::of(text), Some(kind), "{text:.60}");
