@@ -1,5 +1,7 @@
 //! Reads lists of hold reasons, as people copy them from HTCondor's programs.
 
+use std::borrow::Cow;
+
 use htcondor_holdreasons::{Thing, read_reason};
 use poolcast_collect::{CondorText, introduced_reason};
 use poolcast_holds::job_ads::{ListedAd, for_each_ad};
@@ -29,7 +31,7 @@ const COUNTED_FAILURES: &str = "total failures";
 /// # Errors
 /// Fails if `text` is of one of HTCondor's programs, but has no hold reason. The error says what it is.
 pub fn listed_reasons(text: &str) -> Result<Vec<ListedReason>, &'static str> {
-    let text = &unquoted(text);
+    let text = &*unquoted(text);
     let Some(kind) = CondorText::of(text) else {
         let found = reasons_of_lines(text).or_else(|| reasons_of_paragraphs(text));
         return Ok(found.unwrap_or_else(|| vec![ListedReason::of_job(text.trim(), None)]));
@@ -175,16 +177,16 @@ fn reasons_of_paragraphs(text: &str) -> Option<Vec<ListedReason>> {
 }
 
 /// Removes the marks of a quotation, if each line has one.
-fn unquoted(text: &str) -> String {
+fn unquoted(text: &str) -> Cow<'_, str> {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     if !lines.all(|line| line.trim_start().starts_with('>')) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let lines = text.lines().map(|line| {
         let line = line.trim_start();
         line.strip_prefix('>').unwrap_or(line)
     });
-    lines.collect::<Vec<_>>().join("\n")
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Reads a line of `-af`: a count after blanks, the id of the job and the codes, if they are there, and the

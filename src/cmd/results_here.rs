@@ -108,7 +108,9 @@ pub(super) fn logs_of_run(config: &Config, results: &Path) -> Vec<PathBuf> {
         });
     let of_call = |log: &PathBuf| {
         let there = called_in.as_ref().map(|called_in| called_in.join(log));
-        there.filter(|log| log.exists()).unwrap_or(log.clone())
+        there
+            .filter(|log| log.exists())
+            .unwrap_or_else(|| log.clone())
     };
     config.logs.iter().map(of_call).collect()
 }

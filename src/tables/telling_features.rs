@@ -1,13 +1,13 @@
-//! Features that alone tell the target: often a copy of it under another name, which nobody knows in time.
+//! Finds features that tell the target alone: they are often copies of it, which nobody knows in time.
 
 use super::feature_table::FeatureTable;
 use super::joined_table::JoinedTable;
 use super::row_targets::RowTargets;
 use poolcast_base::output::counted;
-use poolcast_base::parallel::map_items;
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::roc_auc;
 
-/// ROC-AUC above which a feature alone tells a class from the others.
+/// ROC-AUC above this: the feature alone tells a class from the others.
 const TELLS_FROM: f64 = 0.999;
 /// Minimum number of rows of a class, and of the others. With fewer, one of many features separates them by chance.
 const MIN_ROWS: usize = 20;
@@ -15,8 +15,8 @@ const MIN_ROWS: usize = 20;
 const MOST_NAMED: usize = 3;
 
 impl JoinedTable {
-    /// Returns a note that names the features each of which tells a class from the others; `None` if there are none,
-    /// or if the targets are numbers.
+    /// Returns a note that names the features that tell a class from the others alone; `None` if there are none, or if
+    /// the targets are numbers.
     pub fn note_on_telling_features(&self) -> Option<String> {
         let telling = telling_features(&self.table);
         let named: Vec<String> = telling
@@ -37,7 +37,7 @@ impl JoinedTable {
     }
 }
 
-/// Returns the names of the features of `table` each of which tells a class from the others.
+/// Returns the names of the features of `table` that tell a class from the others alone.
 fn telling_features(table: &FeatureTable) -> Vec<&str> {
     let RowTargets::Classes(classes) = &table.targets else {
         return Vec::new();
@@ -47,9 +47,8 @@ fn telling_features(table: &FeatureTable) -> Vec<&str> {
         0..=2 => 1..2,
         count => 0..count as u32,
     };
-    let places: Vec<usize> = (0..table.column_count()).collect();
-    let tells = map_items(&places, |place| {
-        let column = table.column(*place);
+    let tells = map_numbers(table.column_count(), |place| {
+        let column = table.column(place);
         told.clone()
             .any(|class| tells_class(column, &classes.y, class))
     });

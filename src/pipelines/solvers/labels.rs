@@ -61,7 +61,9 @@ impl ClassLabels<'_> {
         }
         let share = of_class.iter().sum::<f64>() / self.class_count as f64;
         let rows = self.y.iter().zip(self.weights);
-        rows.map(|(class, weight)| weight * share / of_class[*class as usize])
+        // A class whose rows all weigh 0 keeps this weight.
+        let of_class = |class: u32| f64::max(of_class[class as usize], f64::MIN_POSITIVE);
+        rows.map(|(class, weight)| weight * share / of_class(*class))
             .collect()
     }
 
@@ -84,4 +86,22 @@ pub(crate) fn output_classes(class_count: usize) -> Vec<u32> {
 /// Returns the number of outputs of a model: see [`output_classes`].
 pub(crate) fn output_count(class_count: usize) -> usize {
     if class_count == 2 { 1 } else { class_count }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balanced_classes_weigh_the_same_unless_one_weighs_nothing() {
+        let labels = |weights| ClassLabels {
+            y: &[0, 0, 0, 1],
+            class_count: 2,
+            weights,
+        };
+        let even = labels(&[1.0; 4]).balanced_weights();
+        assert_eq!(even, [2.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0, 2.0]);
+        let without = labels(&[1.0, 1.0, 2.0, 0.0]).balanced_weights();
+        assert_eq!(without, [0.5, 0.5, 1.0, 0.0]);
+    }
 }
