@@ -340,6 +340,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn probabilities_that_almost_sum_to_1_share_all_quantiles() {
+        for probabilities in [[4e-10, 1.0], [0.25, 0.75 - 4e-10], [1.0, 4e-10]] {
+            let written = json!({"values": ["a", "b"], "probabilities": probabilities});
+            let distribution = read(&written).expect("read");
+            let range = |value: &str| distribution.unit_range(&json!(value)).expect("drawn");
+            assert_eq!([range("a")[0], range("b")[1]], [0.0, 1.0]);
+            assert_eq!(range("a")[1], range("b")[0]);
+        }
+    }
+
     fn middle_unit(distribution: &Distribution, value: &Value) -> Option<f64> {
         let [low, high] = distribution.unit_range(value)?;
         Some((low + high) / 2.0)

@@ -124,23 +124,26 @@ impl<'a> Keys<'a> {
                 poolcast_base::output::counted(values.len(), "value")
             ));
         }
-        let shares: Vec<f64> = probabilities
+        let mut shares: Vec<f64> = probabilities
             .iter()
             .scan(0.0, |sum, probability| {
                 *sum += probability;
                 Some(*sum)
             })
             .collect();
-        match shares.last() {
-            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(DistributionForm::Values {
-                values,
-                shares: Some(shares),
-            }),
-            sum => Err(format!(
-                "`probabilities` must sum to 1, got {}",
-                sum.unwrap_or(&0.0)
-            )),
+        let sum = shares.last().copied().unwrap_or(0.0);
+        if (sum - 1.0).abs() >= 1e-8 {
+            return Err(format!("`probabilities` must sum to 1, got {sum}"));
         }
+        // The sum can be a little more or less than 1, but no value is drawn beyond the quantile 1.
+        for share in &mut shares {
+            *share = share.min(1.0);
+        }
+        shares[values.len() - 1] = 1.0;
+        Ok(DistributionForm::Values {
+            values,
+            shares: Some(shares),
+        })
     }
 
     fn integer_range(&self) -> Result<DistributionForm, String> {
