@@ -104,6 +104,15 @@ const ROWS: &[Row] = &[
     (12, 256, "Transfer output files failure at execution point slot1@e using protocol gdrive. Details: userRateLimitExceeded ( URL file = gdrive://results/out.tar )|", Thing::Object, Outcome::Busy, Some(Later), "gdrive://results/out.tar"),
     (13, 256, "Transfer input files failure at execution point slot1@e using protocol root. Details: [ERROR] Server responded with an error: [3011] No servers are available to read the file. ( URL file = root://se.lab.example//a/in.root )|", Thing::Object, Outcome::Absent, Some(Fix), "root://se.lab.example//a/in.root"),
     (12, 256, "Transfer output files failure at execution point slot1@e using protocol davs. Details: (Destination) Redirect limit has been reached ( URL file = davs://se.lab.example/a/out.root )|", Thing::Object, Outcome::Unavailable, Some(Later), "davs://se.lab.example/a/out.root"),
+    // Plug-ins and services whose words come alone, or after the name of their own program.
+    (13, 256, "Transfer input files failure at execution point slot1@e using protocol lab. Details: Error from labcp: unauthorized: the token has expired", Thing::Credential, Outcome::Denied, Some(Fix), "token"),
+    (13, 0, "labfetch: NoSuchKey: The specified key does not exist (s3://lab-bucket/deck.tar)", Thing::Object, Outcome::Absent, Some(Fix), "s3://lab-bucket/deck.tar"),
+    (13, 0, "HTTP 404 for https://data.lab.example/deck.tgz", Thing::Object, Outcome::Absent, Some(Fix), "https://data.lab.example/deck.tgz"),
+    (13, 0, "xrdcp: [ERROR] Server responded with an error: [3010] Unable to open; permission denied root://se.lab.example//a/in.root", Thing::Object, Outcome::Denied, Some(Fix), "root://se.lab.example//a/in.root"),
+    (12, 0, "upload of results: SlowDown: Please reduce your request rate", Thing::Unknown, Outcome::Busy, Some(Later), "later"),
+    (0, 0, "HTTP/1.1 502 Bad Gateway from the compute element ce7.lab.example", Thing::Unknown, Outcome::Unavailable, Some(Later), "later"),
+    (0, 0, "the request to info.lab.example timed out", Thing::Unknown, Outcome::TimedOut, Some(Later), "later"),
+    (35, 0, "EF starting container process caused: exec: \"./fit.sh\": permission denied: unknown", Thing::Program, Outcome::Denied, Some(Fix), "./fit.sh"),
     // Windows.
     (0, 0, "EF Failed to initialize user_priv as \"(null)\\anna\".  Make sure this account's password is securely stored with condor_store_cred.", Thing::Account, Outcome::Absent, Some(Fix), "condor_store_cred"),
     (6, 8, "EF Failed to execute 'C:\\condor\\execute\\dir_1\\scratch\\run.py': Bad exe type. err=193 (errno=8: 'Exec format error')", Thing::Program, Outcome::WrongFormat, Some(Fix), "python.exe"),

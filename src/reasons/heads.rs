@@ -75,6 +75,10 @@ fn read_slot<'a>(head: &mut Head<'a>) -> bool {
         return false;
     };
     head.rest = rest;
+    // A plug-in that quotes its own program: `Error from stashcp: `.
+    if head.speaker == Speaker::Plugin && !slot.contains(['@', '.']) && !slot.starts_with("slot") {
+        return true;
+    }
     let daemon = match slot {
         "shadow" => Some(Speaker::Shadow),
         "schedd" => Some(Speaker::Schedd),

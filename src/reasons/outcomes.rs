@@ -183,6 +183,8 @@ fn read_http_status(scan: &Scan<'_>) -> Option<i32> {
         "response code",
         "http code",
         "http error",
+        "http/1.1",
+        "http ",
         "http response",
         "server returned ",
         "returned http ",

@@ -50,6 +50,7 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_program_end,
     read_own_software,
     read_unsaid_hold,
+    read_passing_outcome,
 ];
 
 /// Reads the reason of a hold. `codes` are its code and subcode, if they are known: the text says more.
@@ -491,6 +492,19 @@ fn read_unsaid_hold(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let facts = ReasonFacts::of(Thing::Unknown, Operation::Hold, Outcome::Unknown);
     let is_held_there = input.scan.has_any(HELD_THERE_WORDS);
     is_held_there.then(|| facts.on(Side::ExecutionPoint))
+}
+
+/// Reads an outcome that passes by itself from a reason of which no other part is known. Only codes of transfers and
+/// of no part of HTCondor leave it open who speaks: a policy or a person may use the same words for something else.
+fn read_passing_outcome(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    if !matches!(input.code, None | Some(0 | 12 | 13)) {
+        return None;
+    }
+    let (outcome, number) = read_outcome(&Scan::new(&without_paths(input.scan.text)));
+    let facts = ReasonFacts::of(Thing::Unknown, Operation::Unknown, outcome)
+        .numbered(number)
+        .named(first_url(input.scan.text));
+    outcome.passes().then_some(facts)
 }
 
 /// Reads faults of HTCondor's own software.

@@ -29,7 +29,10 @@ pub(super) fn read_transfer(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         is_of_daemon: clause.is_some() || head.direction.is_some(),
     };
     let details = clause.map_or(head.rest, |clause| clause.details);
-    let is_plugin = is_plugin_text || head.speaker == Speaker::Plugin;
+    // Where no daemon speaks, what names an address is a plug-in's message.
+    let is_plugin = is_plugin_text
+        || head.speaker == Speaker::Plugin
+        || (!transfer.is_of_daemon && first_url(details).is_some());
 
     let mut facts = None;
     if !is_plugin {
