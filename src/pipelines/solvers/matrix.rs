@@ -1,5 +1,8 @@
 //! A matrix of columns, and the sums over columns that the solvers share.
 
+use anyhow::Result;
+use candle_core::{Device, Tensor};
+
 /// A matrix of `f` columns and `n` rows, stored one column after another.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMatrix {
@@ -53,4 +56,16 @@ pub(crate) fn add_scaled(sum: &mut [f64], factor: f64, x: &[f64]) {
     for (sum, x) in sum.iter_mut().zip(x) {
         *sum += factor * x;
     }
+}
+
+/// Returns the sums over the rows of the products of all pairs of columns, each multiplied by the row's factor, `[f, f]`.
+pub(crate) fn products_of_columns(x: &ColumnMatrix, factors: Option<&[f64]>) -> Result<Vec<f64>> {
+    let columns = Tensor::from_slice(&x.values, (x.f, x.n), &Device::Cpu)?;
+    let scaled = match factors {
+        Some(factors) => {
+            columns.broadcast_mul(&Tensor::from_slice(factors, (1, x.n), &Device::Cpu)?)?
+        }
+        None => columns.clone(),
+    };
+    Ok(columns.matmul(&scaled.t()?)?.flatten_all()?.to_vec1()?)
 }

@@ -1,6 +1,7 @@
 //! Numerical methods of the models. They use matrices, labels and tolerances, but no
 //! hyper-parameters or files.
 
+mod cholesky;
 pub(super) mod coupling;
 pub(super) mod kernel;
 pub(super) mod labels;

@@ -1,11 +1,13 @@
-//! Quadratic approximation of a logistic objective, minimised by coordinate descent.
+//! Quadratic approximation of a logistic objective, minimised by coordinate descent, or without an L1 penalty
+//! by a factorisation of its Hessian.
 //!
-//! The method is from Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear
+//! The descent is from Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear
 //! models via coordinate descent", Journal of Statistical Software 33(1), 2010.
 
 use anyhow::Result;
 
-use super::matrix::{add_scaled, dot_product};
+use super::cholesky::solve_symmetric;
+use super::matrix::{add_scaled, dot_product, products_of_columns};
 use super::objective::LogisticObjective;
 use super::stop::StopSignal;
 
@@ -78,10 +80,41 @@ impl<'a> QuadraticModel<'a> {
         }
     }
 
+    /// Moves the weights to the minimum of the form, or near to it.
+    pub(super) fn minimise(&mut self, stop: StopSignal<'_>) -> Result<()> {
+        // With more weights than rows, most of the factorisation's work is for directions that only the penalty
+        // decides, and the descent is faster.
+        let is_small = self.weights.len() <= self.objective.x.n;
+        if self.objective.penalty.l1_ratio == 0.0 && is_small {
+            self.solve()
+        } else {
+            self.descend(stop)
+        }
+    }
+
+    /// Solves for the minimum of the form and of an L2 penalty. Where columns are correlated, the descent needs
+    /// thousands of sweeps for the same.
+    fn solve(&mut self) -> Result<()> {
+        let count = self.weights.len();
+        let mut hessian = hessian_of_loss(self.objective, &self.probabilities)?;
+        let mut target = Vec::with_capacity(count);
+        for (place, weight) in self.start.iter().enumerate() {
+            let l2 = self.objective.penalty_factors(place).l2;
+            hessian[place * count + place] += l2;
+            target.push(-self.start_gradient[place] - l2 * weight);
+        }
+
+        let step = solve_symmetric(&mut hessian, &target);
+        for (weight, step) in self.weights.iter_mut().zip(&step) {
+            *weight += step;
+        }
+        Ok(())
+    }
+
     /// Sweeps over all weights, then over the nonzero ones until they converge, and repeats this
     /// until all converge. This is the active set strategy of the paper's section 2.6 and of
     /// glmnet.
-    pub(super) fn minimise(&mut self, stop: StopSignal<'_>) -> Result<()> {
+    fn descend(&mut self, stop: StopSignal<'_>) -> Result<()> {
         let all: Vec<usize> = (0..self.weights.len()).collect();
         let first_gain = self.sweep(&all);
         let enough = GAIN_TOLERANCE * first_gain;
@@ -164,27 +197,59 @@ fn weighted_square(column: &[f64], weights: &[f64]) -> f64 {
     column.iter().zip(weights).map(|(x, w)| x * x * w).sum()
 }
 
+/// Returns the factors of `x_i * x_j` in the second derivatives of the loss with respect to a weight of the logit
+/// `output` and one of the logit `other`, `[n]`. Within one logit they are `c * p * (1 - p)`, and between two
+/// logits `-c * p * q`, where `c` is the factor of the row.
+fn curvature_factors(
+    objective: &LogisticObjective,
+    probabilities: &[f64],
+    output: usize,
+    other: usize,
+) -> Vec<f64> {
+    let n = objective.x.n;
+    let own = &probabilities[output * n..][..n];
+    let p = &probabilities[other * n..][..n];
+    (0..n)
+        .map(|row| {
+            let covariance = if other == output {
+                p[row] * (1.0 - p[row])
+            } else {
+                -p[row] * own[row]
+            };
+            objective.loss_factors[row] * covariance
+        })
+        .collect()
+}
+
+/// Returns all second derivatives of the loss, `[o, w, o, w]`.
+fn hessian_of_loss(objective: &LogisticObjective, probabilities: &[f64]) -> Result<Vec<f64>> {
+    let x = &objective.x;
+    let count = objective.weight_count();
+    let mut hessian = vec![0.0; count * count];
+    for output in 0..objective.output_count {
+        for other in 0..=output {
+            let factors = curvature_factors(objective, probabilities, output, other);
+            let block = products_of_columns(x, Some(&factors))?;
+            // The block is symmetric, and so is the whole.
+            for (row, values) in block.chunks_exact(x.f).enumerate() {
+                let at = |a: usize, b: usize| (a * x.f + row) * count + b * x.f;
+                hessian[at(output, other)..][..x.f].copy_from_slice(values);
+                hessian[at(other, output)..][..x.f].copy_from_slice(values);
+            }
+        }
+    }
+    Ok(hessian)
+}
+
 /// Returns the second derivatives of the loss with respect to the weight at index `place` and every
-/// other weight, `[o, w]`. Within one logit they are `c * x_i * x_j * p * (1 - p)`. Between two
-/// logits they are `-c * x_i * x_j * p * q`. `c` is the factor of the row.
+/// other weight, `[o, w]`.
 fn hessian_row(objective: &LogisticObjective, probabilities: &[f64], place: usize) -> Box<[f64]> {
     let x = &objective.x;
-    let output = place / x.f;
     let column = x.column(place % x.f);
-    let own = &probabilities[output * x.n..][..x.n];
-
-    let mut hessian = Vec::with_capacity(probabilities.len() / x.n * x.f);
-    for (other, p) in probabilities.chunks_exact(x.n).enumerate() {
-        let factors: Vec<f64> = (0..x.n)
-            .map(|row| {
-                let covariance = if other == output {
-                    p[row] * (1.0 - p[row])
-                } else {
-                    -p[row] * own[row]
-                };
-                objective.loss_factors[row] * column[row] * covariance
-            })
-            .collect();
+    let mut hessian = Vec::with_capacity(objective.weight_count());
+    for other in 0..objective.output_count {
+        let factors = curvature_factors(objective, probabilities, place / x.f, other);
+        let factors: Vec<f64> = factors.iter().zip(column).map(|(c, x)| c * x).collect();
         hessian.extend((0..x.f).map(|other| dot_product(&factors, x.column(other))));
     }
     hessian.into_boxed_slice()
