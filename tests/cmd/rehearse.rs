@@ -178,7 +178,7 @@ fn best_pipeline_of_a_sweep_answers() {
     let place = Place::with_log();
     let config = "logs: [EventLog.xz]\nout: out\nruns: 0\npreprocessing: {parameters: {j: 2, m: 4, timeframe_len: 20}}\n\
                   pipelines: {xgb: {parameters: {n_estimators: 20, max_depth: 3}}}\n\
-                  advice: {rehearsed_models: 4, members: [best_of: out, ridge: {C: 0.01}]}\n";
+                  advice: {rehearsed_models: 3, members: [best_of: out, ridge: {C: 0.01}]}\n";
     place.write("run.yaml", config);
     let early = place.run("learn run.yaml");
     assert_eq!(early.code, Some(2), "{early}");
@@ -200,11 +200,11 @@ fn best_pipeline_of_a_sweep_answers() {
     // The order of the added members does not change what each one adds.
     place.write(
         "members.yaml",
-        "advice: {members: [et: {}, xgb: {n_estimators: 5}, ridge: ]}",
+        "advice: {members: [et: {n_estimators: 5}, xgb: {n_estimators: 5}, ridge: ]}",
     );
     place.write(
         "turned.yaml",
-        "advice: {members: [et: {}, ridge: , xgb: {n_estimators: 5}]}",
+        "advice: {members: [et: {n_estimators: 5}, ridge: , xgb: {n_estimators: 5}]}",
     );
     let of_member = |file: &str, name: &str| {
         let tally = place.json(&format!(
