@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Maximum number of fits of a case, and the processor time after which no further one begins, in s.
+const MAX_REPEATS: usize = 10;
+const REPEATED_UP_TO_S: f64 = 0.5;
+
 #[derive(Deserialize)]
 struct PeerCase {
     table: String,
@@ -50,15 +54,16 @@ fn main() -> Result<()> {
         let train = train.select_rows(&(0..case.rows.min(train.row_count())).collect::<Vec<_>>());
         let test = read_table(&dir.join(format!("{}-test.csv", case.table)), case.loss)?;
 
-        let begun = processor_s();
-        let fitted = fit_pipeline(
-            &case.pipeline,
-            &case.parameters,
-            LearnedRows::from_table(&train),
-            1,
-            &|| false,
-        )?;
-        let cpu_s = processor_s() - begun;
+        let fit = || {
+            fit_pipeline(
+                &case.pipeline,
+                &case.parameters,
+                LearnedRows::from_table(&train),
+                1,
+                &|| false,
+            )
+        };
+        let (fitted, cpu_s) = fastest(fit)?;
 
         let out = dir.join(number.to_string());
         fs_err::create_dir_all(&out)?;
@@ -72,6 +77,19 @@ fn main() -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Repeats short work; returns its result and the shortest processor time.
+fn fastest<T>(work: impl Fn() -> Result<T>) -> Result<(T, f64)> {
+    let mut times: Vec<f64> = Vec::new();
+    loop {
+        let begun = processor_s();
+        let result = work()?;
+        times.push(processor_s() - begun);
+        if times.len() == MAX_REPEATS || times.iter().sum::<f64>() > REPEATED_UP_TO_S {
+            return Ok((result, times.into_iter().fold(f64::INFINITY, f64::min)));
+        }
+    }
 }
 
 /// Reads numbers without a header, with the class or the number to predict last.

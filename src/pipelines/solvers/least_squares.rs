@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 
-use super::cholesky::solve_symmetric;
+use super::cholesky::CholeskyFactor;
 use super::labels::NumberLabels;
 use super::matrix::{ColumnMatrix, add_scaled, dot_product, products_of_columns};
 use super::objective::ElasticNetPenalty;
@@ -101,7 +101,7 @@ impl LinearDescent {
         let target: Vec<f64> = columns
             .map(|column| dot_product(column, &self.residuals))
             .collect();
-        Ok(solve_symmetric(&mut products, &target))
+        Ok(CholeskyFactor::new(products, self.x.f).solve(&target))
     }
 
     /// Minimises along each coefficient in turn; returns twice the largest gain.

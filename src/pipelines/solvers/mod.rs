@@ -3,6 +3,7 @@
 
 mod cholesky;
 pub(super) mod coupling;
+mod fit_point;
 pub(super) mod kernel;
 pub(super) mod labels;
 pub(super) mod least_squares;
@@ -12,6 +13,7 @@ pub(super) mod newton;
 pub(super) mod objective;
 pub(super) mod platt;
 mod quadratic;
+mod quasi_newton;
 pub(super) mod smo;
 pub(super) mod stop;
 pub(super) mod svd;

@@ -3,9 +3,11 @@
 //! It is the objective of scikit-learn's `LogisticRegression`: `C * sum of weighted log losses +
 //! l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|²`, without a penalty on the intercepts.
 
+use anyhow::Result;
+
 use super::labels::{ClassLabels, output_classes};
 use super::logits::softmax_in_place;
-use super::matrix::{ColumnMatrix, add_scaled};
+use super::matrix::{ColumnMatrix, add_scaled, dot_product, products_of_columns};
 use poolcast_base::stats::stable_sigmoid;
 
 /// The elastic net penalty, in scikit-learn's terms.
@@ -116,6 +118,67 @@ impl LogisticObjective {
             - (0..self.output_count)
                 .map(|output| self.truth[output * n + row] * logits[output * n + row])
                 .sum::<f64>()
+    }
+
+    /// Returns the gradient of the losses with respect to all weights, `[o, w]`, for the probabilities `[o, n]` of
+    /// the logits' classes. For a row with the factor `c`, that of a logit is `c * (p - y)`.
+    pub(super) fn loss_gradient(&self, probabilities: &[f64]) -> Vec<f64> {
+        let n = self.x.n;
+        let mut gradient = Vec::with_capacity(self.weight_count());
+        for (p, truth) in probabilities
+            .chunks_exact(n)
+            .zip(self.truth.chunks_exact(n))
+        {
+            let rows = p.iter().zip(truth).zip(&self.loss_factors);
+            let errors: Vec<f64> = rows.map(|((p, y), c)| c * (p - y)).collect();
+            gradient.extend((0..self.x.f).map(|place| dot_product(self.x.column(place), &errors)));
+        }
+        gradient
+    }
+
+    /// Returns the factors of `x_i * x_j` in the second derivatives of the losses with respect to a weight of the
+    /// logit `output` and one of the logit `other`, `[n]`. Within one logit they are `c * p * (1 - p)`, and between
+    /// two logits `-c * p * q`, where `c` is the factor of the row.
+    pub(super) fn curvature_factors(
+        &self,
+        probabilities: &[f64],
+        output: usize,
+        other: usize,
+    ) -> Vec<f64> {
+        let n = self.x.n;
+        let own = &probabilities[output * n..][..n];
+        let p = &probabilities[other * n..][..n];
+        let covariance = |row: usize| {
+            if other == output {
+                p[row] * (1.0 - p[row])
+            } else {
+                -p[row] * own[row]
+            }
+        };
+        (0..n)
+            .map(|row| self.loss_factors[row] * covariance(row))
+            .collect()
+    }
+
+    /// Returns all second derivatives of the losses, `[o, w, o, w]`, for the probabilities `[o, n]` of the logits'
+    /// classes.
+    pub(super) fn loss_hessian(&self, probabilities: &[f64]) -> Result<Vec<f64>> {
+        let columns = self.x.f;
+        let count = self.weight_count();
+        let mut hessian = vec![0.0; count * count];
+        for output in 0..self.output_count {
+            for other in 0..=output {
+                let factors = self.curvature_factors(probabilities, output, other);
+                let block = products_of_columns(&self.x, Some(&factors))?;
+                // The block is symmetric, and so is the whole.
+                for (row, values) in block.chunks_exact(columns).enumerate() {
+                    let at = |a: usize, b: usize| (a * columns + row) * count + b * columns;
+                    hessian[at(output, other)..][..columns].copy_from_slice(values);
+                    hessian[at(other, output)..][..columns].copy_from_slice(values);
+                }
+            }
+        }
+        Ok(hessian)
     }
 
     pub(super) fn penalty_value(&self, weights: &[f64]) -> f64 {
