@@ -1,7 +1,5 @@
 //! Mean, variance and median of a column of numbers.
 
-use poolcast_base::stats::median;
-
 /// Mean and variance of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MeanSpread {
@@ -43,6 +41,13 @@ pub(super) fn median_of_known(values: &[f64]) -> f64 {
         .copied()
         .filter(|value| !value.is_nan())
         .collect();
-    known.sort_unstable_by(f64::total_cmp);
-    median(&known).unwrap_or(0.0)
+    if known.is_empty() {
+        return 0.0;
+    }
+    // A selection is several times faster than sorting.
+    let (middle, is_even) = (known.len() / 2, known.len().is_multiple_of(2));
+    let (below, upper, _) = known.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp);
+    let lower = lower.filter(|_| is_even).unwrap_or(*upper);
+    f64::midpoint(lower, *upper)
 }

@@ -63,27 +63,37 @@ impl LinearDescent {
         labels: NumberLabels<'_>,
         penalty: ElasticNetPenalty,
     ) -> LinearDescent {
-        let of_column = |values: &[f64]| {
+        let factors: Vec<f64> = labels
+            .weights
+            .iter()
+            .map(|weight| (penalty.c * weight).sqrt())
+            .collect();
+        let add_column = |to: &mut Vec<f64>, values: &[f64]| {
             let mean = NumberLabels {
                 y: values,
                 ..labels
             }
             .mean();
-            let rows = values.iter().zip(labels.weights);
-            rows.map(|(value, weight)| (value - mean) * (penalty.c * weight).sqrt())
-                .collect::<Vec<f64>>()
+            to.extend(
+                values
+                    .iter()
+                    .zip(&factors)
+                    .map(|(value, factor)| (value - mean) * factor),
+            );
         };
+        let mut scaled = Vec::with_capacity(x.values.len());
+        (0..x.f).for_each(|place| add_column(&mut scaled, x.column(place)));
+        let mut residuals = Vec::with_capacity(x.n);
+        add_column(&mut residuals, labels.y);
         let x = ColumnMatrix {
             n: x.n,
             f: x.f,
-            values: (0..x.f)
-                .flat_map(|place| of_column(x.column(place)))
-                .collect(),
+            values: scaled,
         };
         let columns = (0..x.f).map(|place| x.column(place));
         LinearDescent {
             squares: columns.map(|column| dot_product(column, column)).collect(),
-            residuals: of_column(labels.y),
+            residuals,
             coefficients: vec![0.0; x.f],
             l1: penalty.l1_ratio,
             l2: 1.0 - penalty.l1_ratio,
