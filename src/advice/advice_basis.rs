@@ -4,14 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::rehearsed_actions::RehearsedActions;
 use htcondor_eventlog::HELD;
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::output;
 use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::rehearsal::{Proportion, RehearsalTally};
 use poolcast_tensors::cutoffs_ms;
-
-/// One day, in ms.
-const DAY_MS: i64 = 86_400_000;
 
 /// A caveat on holds from a history.
 const HISTORY_CAVEAT: &str = "of jobs in the history, known are the last hold and the end, and the holds that ended runs where it has them";

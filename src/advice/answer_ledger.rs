@@ -13,6 +13,7 @@ use super::job_command::{JobId, RaisedRequest};
 use super::ledger_file::LedgerFile;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::shared_text::SharedText;
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, ProbeCause};
 
@@ -27,9 +28,6 @@ const ANSWERS_PER_WRITE: usize = 4096;
 
 /// Maximum length of a line, in bytes. This program never writes a longer one.
 const MAX_LINE_BYTES: u64 = 1 << 16;
-
-/// One day, in ms.
-const DAY_MS: i64 = 86_400_000;
 
 /// Time for which answers are kept, in ms.
 const KEPT_MS: i64 = 90 * DAY_MS;

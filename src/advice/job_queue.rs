@@ -10,15 +10,12 @@ use super::job_advice::JobAdvice;
 use super::listed_jobs::{SkippedJobs, read_listed_jobs};
 use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
 use poolcast_base::shared_text::SharedText;
-use poolcast_holds::job_ads::ListedAd;
+use poolcast_holds::job_ads::{ListedAd, job_status};
 
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
     HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease,\
     Iwd,Cmd,TransferExecutable,ContainerImageFullPath,DiskUsage,DAGNodeName,JobSubmitFile";
-
-/// HTCondor's `JobStatus` of a held job.
-const HELD_STATUS: i64 = 5;
 
 /// Jobs after which the memory of a list that gets shorter is returned.
 const JOBS_PER_SHRINK: usize = 1 << 14;
@@ -55,7 +52,7 @@ impl JobQueue {
         let query = format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}");
         let read_job = |ad: &ListedAd| {
             let status = ad.get("JobStatus").and_then(Value::as_i64);
-            let is_held = status == Some(HELD_STATUS);
+            let is_held = status == Some(job_status::HELD);
             is_held
                 .then(|| QueuedJob::from_ad(ad, &mut common))
                 .transpose()

@@ -3,9 +3,7 @@
 use serde::Serialize;
 
 use super::job_command::JobId;
-
-/// One day, in ms.
-const DAY_MS: i64 = 86_400_000;
+use poolcast_base::moment::DAY_MS;
 
 /// The outcome of a released probe so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -11,13 +11,7 @@ use super::memory_plan::MAX_REQUEST_MB;
 use super::queue_facts::{SENT_IMAGE, absolute_path};
 use poolcast_base::escape::one_line;
 use poolcast_base::shared_text::{SharedText, SharedTexts, SharedValues};
-use poolcast_holds::job_ads::{ListedAd, MAX_STRING_BYTES};
-
-/// HTCondor's `JobStatus` of a job that waits for a machine.
-const IDLE_STATUS: i64 = 1;
-
-/// HTCondor's `JobStatus` of a job that runs.
-const RUNNING_STATUS: i64 = 2;
+use poolcast_holds::job_ads::{ListedAd, MAX_STRING_BYTES, job_status};
 
 /// Universes whose jobs run in slots, and get their files from the access point: vanilla, java and parallel.
 const UNIVERSES_WITH_SLOTS: [i64; 3] = [5, 10, 11];
@@ -85,8 +79,8 @@ impl UnheldJob {
     ) -> Result<Option<UnheldJob>, &'static str> {
         let value = |name| ad.get(name).unwrap_or(&Value::Null);
         let is_idle = match value("JobStatus").as_i64() {
-            Some(IDLE_STATUS) => true,
-            Some(RUNNING_STATUS) => false,
+            Some(job_status::IDLE) => true,
+            Some(job_status::RUNNING) => false,
             _ => return Ok(None),
         };
         let number = |name| value(name).as_i64().and_then(|id| i32::try_from(id).ok());

@@ -1,5 +1,8 @@
 //! Parses a date or a time into epoch milliseconds.
 
+/// A day, in ms.
+pub const DAY_MS: i64 = 86_400_000;
+
 /// Parses a time in ISO 8601, or a date, into epoch milliseconds. Without a time zone, it is UTC.
 pub fn parse_time_ms(text: &str) -> Option<i64> {
     let moment = match text.parse::<jiff::Timestamp>() {

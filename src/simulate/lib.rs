@@ -46,7 +46,7 @@ use job::SimulatedJob;
 use pool::SimulatedPool;
 use poolcast_base::error::hinted;
 use poolcast_base::files::AtomicFile;
-use settings::DAY_MS;
+use poolcast_base::moment::DAY_MS;
 use submissions::{ClusterSubmission, JobCluster, SubmissionSchedule};
 use traces::{JobTraces, TextPiece, TimeSlices, TimedEvent};
 use truth_file::SimulationOrigin;

@@ -6,7 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use super::bad_hosts::{BAD_HOST_OUTAGES, BadHosts};
 use super::outages::{OutageLaw, OutageTimes};
 use super::pool_user::PoolUser;
-use super::settings::{DAY_MS, SimulationSettings};
+use super::settings::SimulationSettings;
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::seed::generator;
 
 /// Name of the access point and of its schedd.

@@ -3,7 +3,7 @@
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::settings::DAY_MS;
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::stats::sigmoid;
 
 const MINUTE_MS: i64 = 60_000;

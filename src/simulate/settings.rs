@@ -8,8 +8,6 @@ use poolcast_base::manifest;
 
 /// Version of the simulation's rules. Increase it whenever the same settings give another log.
 const RULES_VERSION: u32 = 3;
-/// One day, in ms.
-pub(super) const DAY_MS: i64 = 86_400_000;
 
 /// Settings of a simulation.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -12,7 +12,8 @@ use super::hold_cause::HoldCause;
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::{FILES_PER_USER, PoolUser};
-use super::settings::{DAY_MS, SimulationSettings};
+use super::settings::SimulationSettings;
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::seed::generator;
 
 /// One hour, in ms.

@@ -465,7 +465,10 @@ fn policy_documents() -> PrintedKeys {
         "cost.yaml",
         "advice: {cost: {wasted_run: 1, lost_success: 9}}",
     );
-    place.write("members.yaml", "advice: {members: [et: {n_estimators: 5}, ridge: ]}");
+    place.write(
+        "members.yaml",
+        "advice: {members: [et: {n_estimators: 5}, ridge: ]}",
+    );
     print_all(
         &place,
         &[

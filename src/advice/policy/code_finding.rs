@@ -257,8 +257,9 @@ impl ReleaseEvidence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
+    use super::super::policy_hold::tests::policy_hold;
     use super::*;
+    use poolcast_base::moment::DAY_MS;
 
     /// Creates `count` holds, each in its own cluster and each the `hold_number`th of its job. They
     /// are released after `held_for_s`, and `share` of them succeed, rounded up.

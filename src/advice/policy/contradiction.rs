@@ -82,10 +82,11 @@ fn contradicts(finding: &CodeFinding, advice: &JobAdvice) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
+    use super::super::policy_hold::tests::policy_hold;
     use super::super::release_study::{StudySettings, study_releases};
     use super::*;
     use crate::JobQueue;
+    use poolcast_base::moment::DAY_MS;
 
     /// Studies a log in which releases pay after 12/256 and 3/75 of ada, and after 13/2, which is
     /// never released.

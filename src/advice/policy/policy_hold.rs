@@ -109,9 +109,6 @@ fn run_time_ms(history: &JobHistory<'_>, from: usize, to: usize) -> i64 {
 pub(super) mod tests {
     use super::*;
 
-    /// One day, in ms.
-    pub(in crate::policy) const DAY_MS: i64 = 86_400_000;
-
     /// Creates the first hold of a job. `released` has the seconds until the release, and true if
     /// the run after it succeeded. That run takes one hour.
     pub(in crate::policy) fn policy_hold(

@@ -147,8 +147,9 @@ fn learn_codes(holds: &[PolicyHold<'_>], required_share: f64, until_ms: i64) -> 
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
+    use super::super::policy_hold::tests::policy_hold;
     use super::*;
+    use poolcast_base::moment::DAY_MS;
 
     const SETTINGS: StudySettings = StudySettings {
         required_share: 0.75,

@@ -9,6 +9,7 @@ use poolcast_advice::{
     JobAdvice, PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, advice_text,
     cause_groups, held_things, query_words,
 };
+use poolcast_base::moment::DAY_MS;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_cli::JobOrder;
 use poolcast_holds::decision::HoldAction;
@@ -381,7 +382,6 @@ impl<'a> AdviceView<'a> {
     /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if
     /// it is a day or more before the prediction time.
     pub(in crate::cmd) fn short_time(&self, ms: i64) -> String {
-        const DAY_MS: i64 = 86_400_000;
         if let Some(now_ms) = self.now_ms.filter(|_| self.shows_ages) {
             let s = (now_ms - ms).max(0) / 1000;
             return match s {

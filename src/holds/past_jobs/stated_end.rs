@@ -3,22 +3,10 @@
 use serde_json::Value;
 
 use super::stated_run::{SUBMITTED_ON_HOLD, StatedHold, StatedRun, past_time_s, slot_name};
-use crate::job_ads::ListedAd;
+use crate::job_ads::{ListedAd, job_status};
 
 /// Maximum difference between the times of one hold in the queue and in the ad of a run, in s.
 const CLOCK_SLACK_S: u64 = 2;
-
-/// HTCondor's `JobStatus` of an idle job.
-const IDLE_STATUS: i64 = 1;
-
-/// HTCondor's `JobStatus` of a removed job.
-const REMOVED_STATUS: i64 = 3;
-
-/// HTCondor's `JobStatus` of a completed job.
-const COMPLETED_STATUS: i64 = 4;
-
-/// HTCondor's `JobStatus` of a held job.
-const HELD_STATUS: i64 = 5;
 
 /// End of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,20 +64,20 @@ impl StatedEnd {
         let status = number("JobStatus")?;
         let ending = JobEnding::of_ad(ad, status)?;
         let end_s = match status {
-            COMPLETED_STATUS => time_s("CompletionDate").or(time_s("EnteredCurrentStatus"))?,
+            job_status::COMPLETED => time_s("CompletionDate").or(time_s("EnteredCurrentStatus"))?,
             _ => time_s("EnteredCurrentStatus")?,
         };
 
         let released = StatedHold::of_ad(ad, "LastHold");
         let unreleased = StatedHold::of_ad(ad, "Hold");
-        let last_status = number("LastJobStatus").filter(|_| status == REMOVED_STATUS);
+        let last_status = number("LastJobStatus").filter(|_| status == job_status::REMOVED);
         Some(StatedEnd {
             ending,
             end_s,
-            was_idle: last_status == Some(IDLE_STATUS),
-            was_held: last_status == Some(HELD_STATUS)
-                || status == HELD_STATUS
-                || (status == REMOVED_STATUS && unreleased.is_some()),
+            was_idle: last_status == Some(job_status::IDLE),
+            was_held: last_status == Some(job_status::HELD)
+                || status == job_status::HELD
+                || (status == job_status::REMOVED && unreleased.is_some()),
             last_hold: unreleased.or(released),
             submit_s,
             first_start_s: time_s("JobStartDate"),
@@ -241,15 +229,17 @@ impl JobEnding {
             number.and_then(|number| i32::try_from(number).ok())
         };
         match status {
-            COMPLETED_STATUS if ad.get("ExitBySignal").and_then(Value::as_bool) == Some(true) => {
+            job_status::COMPLETED
+                if ad.get("ExitBySignal").and_then(Value::as_bool) == Some(true) =>
+            {
                 Some(JobEnding::Signalled(number("ExitSignal").unwrap_or(0)))
             }
-            COMPLETED_STATUS => Some(JobEnding::Returned(number("ExitCode")?)),
-            REMOVED_STATUS => {
+            job_status::COMPLETED => Some(JobEnding::Returned(number("ExitCode")?)),
+            job_status::REMOVED => {
                 let reason = ad.get("RemoveReason").and_then(Value::as_str);
                 Some(JobEnding::Removed(reason.unwrap_or_default().to_owned()))
             }
-            HELD_STATUS => Some(JobEnding::StillHeld),
+            job_status::HELD => Some(JobEnding::StillHeld),
             _ => None,
         }
     }
