@@ -27,7 +27,7 @@ pub struct RunArgs {
     /// Directory for all results [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Run every stage again, even if it is finished
+    /// Run every stage and all trials again, even if they are finished
     #[arg(long)]
     pub overwrite: bool,
     /// Format of the output.

@@ -168,6 +168,7 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let sweep_plan = sweep::SweepPlan {
         trials: plan.trials,
         source_key,
+        numbers: None,
     };
     let sweep = SweepFolder::new(dir, plan.config.clone(), sweep_plan);
 

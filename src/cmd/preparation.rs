@@ -7,16 +7,16 @@ use anyhow::Result;
 use super::progress::StageBar;
 use poolcast_base::files::LockedDirectory;
 use poolcast_sweep::config::Config;
-use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
+use poolcast_sweep::{self as sweep, EarlierSweep, PrepareListener, PrepareStep, SweepFolder};
 use poolcast_tensors::TensorSettings;
 
 /// Like [`sweep::begin_sweep`], but shows the progress.
 pub(super) fn begin_sweep(
     config: &Config,
     place: &str,
-    from_scratch: bool,
+    earlier: EarlierSweep,
 ) -> Result<(SweepFolder, LockedDirectory)> {
-    with_bar(|listener| sweep::begin_sweep(config, place, from_scratch, listener))
+    with_bar(|listener| sweep::begin_sweep(config, place, earlier, listener))
 }
 
 /// Like [`sweep::prepare_tables`], but shows the progress.

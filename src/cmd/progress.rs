@@ -98,6 +98,12 @@ impl StageBar {
             PrepareStep::TablesFound => output::note("tables: already joined"),
             PrepareStep::EventsFound => output::note("parse: already done"),
             PrepareStep::TrialsFound => output::note("trials: already done"),
+            PrepareStep::Extended { kept, trials } => output::note(&format!(
+                "trials: {kept} of {trials} have ended, and keep their results"
+            )),
+            PrepareStep::Replaced(reason) => {
+                output::note(&format!("note: all trials run again: {reason}"));
+            }
             PrepareStep::AlsoReading(log) => output::note(&rotated_note(log)),
             PrepareStep::FramesChosen(choice) => output::note(&choice.describe()),
             PrepareStep::SaltNote(note)

@@ -12,8 +12,8 @@ use super::preparation::begin_sweep;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_cli::RunArgs;
-use poolcast_sweep::SweepFolder;
 use poolcast_sweep::config::{Config, TrialSource};
+use poolcast_sweep::{EarlierSweep, SweepFolder};
 
 /// Prepares the run that `args` describe: reads its logs, and makes its folder. Returns the configuration, the folder
 /// and its lock.
@@ -26,7 +26,11 @@ pub(super) fn begin_run(args: &RunArgs) -> Result<(Config, SweepFolder, LockedDi
     if !args.history.is_empty() {
         write_history_log(&args.history, &config.out.join(HISTORY_LOG))?;
     }
-    let (sweep, lock) = begin_sweep(&config, &place, args.overwrite)?;
+    let earlier = match args.overwrite {
+        true => EarlierSweep::Replace,
+        false => EarlierSweep::ExtendOrReplace,
+    };
+    let (sweep, lock) = begin_sweep(&config, &place, earlier)?;
     Ok((config, sweep, lock))
 }
 

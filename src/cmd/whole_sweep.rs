@@ -271,7 +271,8 @@ impl TrialProgress {
 
         let outcomes = TrialOutcomes::read(sweep)?;
         let ended = outcomes.all().len();
-        let is_network = |outcome: &&TrialOutcome| outcome.trial <= networks;
+        let numbered = sweep.trials()?;
+        let is_network = |outcome: &&TrialOutcome| numbered.is_network(outcome.trial);
         let ended_networks = outcomes.all().iter().filter(is_network).count();
 
         let what = if answers_time.is_zero() {

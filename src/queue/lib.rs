@@ -46,6 +46,7 @@ mod state_counts;
 mod worker;
 
 pub use chunk_entry::{ChunkEntry, ChunkState};
+pub use ended_items::EndedItem;
 pub use hand_out::Dispatch;
 pub use heartbeat::{ObservedHeartbeat, WorkProgress, WorkerHeartbeat};
 pub use item::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};

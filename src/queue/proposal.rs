@@ -41,10 +41,20 @@ impl Queue {
         item: WorkItem,
         proposal: &impl Serialize,
     ) -> Result<bool> {
+        self.add_proposal(number, &ChunkEntry::new(item), proposal)
+    }
+
+    /// Like [`Queue::propose`], with the state of the item.
+    pub(super) fn add_proposal(
+        &self,
+        number: usize,
+        entry: &ChunkEntry,
+        proposal: &impl Serialize,
+    ) -> Result<bool> {
         let document = serde_json::to_vec(proposal)?;
         self.add_segment(
             &proposal_segment(number),
-            &[ChunkEntry::new(item)],
+            std::slice::from_ref(entry),
             Some((PROPOSAL_FILE, &document)),
         )
     }

@@ -26,12 +26,13 @@ pub use plan::{
     BEST_FILE, CHOSEN_FILE, EndedTrial, FEW_HOLDS_FILE, GivenPoint, GivenPoints, INFO_FILE,
     LOG_FILE, NETWORK_KIND, ParameterNames, PointAgent, ROWS_FILE, RepeatedDraw, ReportedValues,
     SELECTION_FILE, SWEEP, SweepFolder, SweepPlan, SweepTrials, TrialConfig, TrialEnd, TrialModel,
-    TrialRow, answers_dir, check_sweep_dir, ensemble_dir, events_dir, has_no_model,
+    TrialNumbers, TrialRow, answers_dir, check_sweep_dir, ensemble_dir, events_dir, has_no_model,
     hyper_parameters, is_usable_id, is_usable_run_id, network_trial_count, parameters_by_kind,
     plain_value, table_dir, tensors_dir, trial_dir, trial_kind,
 };
 pub use workers::{
-    LiveProcess, LocalWorkers, PrepareListener, PrepareStep, RunningTrial, SweepStatus,
-    TrialAtWork, TrialFailure, begin_sweep, make_tensors, manage_trials, prepare_events,
-    prepare_tables, retry_failed, run_locally, sweep_status, trials_at_work, work_trials,
+    EarlierSweep, LiveProcess, LocalWorkers, PrepareListener, PrepareStep, RunningTrial,
+    SweepStatus, TrialAtWork, TrialFailure, begin_sweep, make_tensors, manage_trials,
+    prepare_events, prepare_tables, retry_failed, run_locally, sweep_status, trials_at_work,
+    work_trials,
 };

@@ -397,6 +397,50 @@ echo "{\"val\": {\"loss\": $POOLCAST_TRIAL}}"
 }
 
 #[test]
+fn more_trials_extend_a_sweep() {
+    for method in ["random", "bayes"] {
+        let place = place(&SWEEP.replace("random", method), TRAIN);
+        place.stdout("sweep run sweep.yaml -o out --threads 2");
+        let before = rows(&place);
+        // An interrupted extension is one of a sweep that has not finished.
+        for cap in [8, 9] {
+            let more = SWEEP.replace("run_cap: 6", &format!("run_cap: {cap}"));
+            place.write("sweep.yaml", more.replace("random", method));
+            let begun = place.run("sweep init sweep.yaml -o out");
+            let kept = format!("trials: 6 of {cap} have ended, and keep their results");
+            assert!(begun.stderr.contains(&kept), "{begun}");
+        }
+        let printed = place.stdout("sweep run sweep.yaml -o out --threads 2");
+        assert!(printed.starts_with("9 trials: 9 done"), "{printed}");
+        let after = rows(&place);
+        assert_eq!((&before[..], after.len()), (&after[..6], 9));
+        assert_eq!(output_of(&place, 9).lines().count(), 3);
+        place.stdout("report out");
+    }
+}
+
+#[test]
+fn changed_trials_do_not_extend_a_sweep() {
+    let place = place(SWEEP, TRAIN);
+    place.stdout("sweep run sweep.yaml -o out --threads 2");
+    let before = rows(&place);
+    place.write("sweep.yaml", SWEEP.replace("minimize", "maximize"));
+    insta::assert_snapshot!(place.run("sweep run sweep.yaml -o out"), @r#"
+    exit 2
+    error: `out` contains another sweep: `wandb.sweep.metric.goal` was `"minimize"`, and is now `"maximize"`
+
+    hint: name another directory with `-o DIR`, or run all trials again with `poolcast sweep init CONFIG -o DIR --overwrite`
+    "#);
+    place.write("sweep.yaml", SWEEP.replace("run_cap: 6", "run_cap: 5"));
+    let fewer = place.run("sweep run sweep.yaml -o out");
+    assert!(
+        fewer.stderr.contains("its trial 6 (train.sh, model.depth "),
+        "{fewer}"
+    );
+    assert_eq!(rows(&place), before);
+}
+
+#[test]
 fn sweep_ends_at_the_target_of_its_metric() {
     let sweep = SWEEP
         .replace("minimize}", "minimize, target: 5, impute: best}")

@@ -672,9 +672,9 @@ fn what_is_no_sweep_is_named() {
     place.write("other.yaml", format!("{SMALL}seed: 2\n"));
     insta::assert_snapshot!(place.run("sweep init other.yaml -o sweep"), @"
     exit 2
-    error: `sweep` contains another sweep
+    error: `sweep` contains another sweep: `seed` was `1`, and is now `2`
 
-    hint: name another directory
+    hint: name another directory with `-o DIR`, or run all trials again with `poolcast sweep init CONFIG -o DIR --overwrite`
     ");
     insta::assert_snapshot!(place.run("sweep init small.yaml -o sweep/events --overwrite"), @r#"
     exit 2

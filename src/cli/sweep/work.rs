@@ -14,7 +14,7 @@ pub struct SweepInitArgs {
     /// Folder to make [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace an earlier sweep; a model is reused if the trial of its number has the same settings and samples
+    /// Replace an earlier sweep: all trials run again, but a network whose earlier trial has the same number, settings and samples keeps its model. Without this flag, a configuration with more trials runs only the new ones
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]

@@ -39,7 +39,7 @@ use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{
-    self as sweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
+    self as sweep, EarlierSweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
 };
 use poolcast_tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
@@ -96,16 +96,18 @@ fn begin_or_open_sweep(args: &SweepInitArgs) -> Result<SweepFolder> {
         output::note(&format!("note: {note}"));
     }
     choices::note_single_features(&config);
-    let begun = if args.overwrite {
-        None
-    } else {
-        SweepFolder::open_if_begun(&config.out, &config)?
+    let (begun, earlier) = match args.overwrite {
+        true => (None, EarlierSweep::Replace),
+        false => {
+            let begun = SweepFolder::open_if_begun(&config.out, &config)?;
+            (begun, EarlierSweep::Extend)
+        }
     };
     let sweep = match begun {
         Some(sweep) => sweep,
         None => {
             let place = format!("`{}`", args.config.display());
-            begin_sweep(&config, &place, args.overwrite)?.0
+            begin_sweep(&config, &place, earlier)?.0
         }
     };
     choices::note_repeats(&sweep)?;

@@ -28,6 +28,7 @@ pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
     let plan = SweepPlan {
         trials: SweepTrials::from_config(&config)?.count(),
         source_key,
+        numbers: None,
     };
     Ok(SweepFolder::new(dir, config, plan))
 }

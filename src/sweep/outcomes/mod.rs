@@ -34,5 +34,5 @@ pub(crate) use outcome::earlier_trials;
 pub(crate) use outcome::quarantined_row;
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use probed_scores::probed_scores;
-pub(crate) use results::write_results;
 pub use results::{choose_model, clean_up, default_keep, trial_rows};
+pub(crate) use results::{write_results, write_rows};

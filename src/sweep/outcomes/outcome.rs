@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use crate::attempts::ComparisonGroup;
 use crate::plan::ROWS_FILE;
 use crate::plan::SweepFolder;
-use crate::plan::network_trial_count;
 use crate::plan::{EarlierTrial, EndedTrial, Proposal, TrialEnd, TrialRow};
 use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
@@ -355,10 +354,10 @@ pub(crate) fn earlier_trials(
     queue: &Queue,
     entries: &[ChunkEntry],
 ) -> Result<Vec<EarlierTrial>> {
-    let networks = network_trial_count(&sweep.config)?;
+    let trials = sweep.trials()?;
     let entries: Vec<ChunkEntry> = entries
         .iter()
-        .filter(|entry| entry.chunk.first.trial <= networks)
+        .filter(|entry| trials.is_network(entry.chunk.first.trial))
         .cloned()
         .collect();
     if entries.is_empty() {

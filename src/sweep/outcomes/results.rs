@@ -19,7 +19,6 @@ use crate::attempts::{KeptTrials, MAX_COMPARED_TRIALS};
 use crate::config::TrialSource;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
-use crate::plan::network_trial_count;
 use crate::plan::{
     ROWS_FILE, SELECTION_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, queue_dir, trial_dir,
 };
@@ -71,11 +70,15 @@ pub(crate) fn write_results(
     let mut outcomes = TrialOutcomes::from_queue(sweep, queue, &entries)?;
     publish_left_attempts(sweep, queue, &mut outcomes)?;
 
-    let networks = network_trial_count(&sweep.config)?;
     let source = sweep.config.trial_source();
     // The files of a program belong to the user.
     if source != TrialSource::Command {
-        for network in outcomes.all().iter().filter(|one| one.trial <= networks) {
+        let trials = sweep.trials()?;
+        let networks = outcomes
+            .all()
+            .iter()
+            .filter(|one| trials.is_network(one.trial));
+        for network in networks {
             training::remove_checkpoint(&trial_dir(&sweep.dir, network.trial))?;
         }
     }
@@ -129,7 +132,8 @@ fn publish_left_attempts(
     Ok(())
 }
 
-fn write_rows(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
+/// Writes the rows of `outcomes` to the file of all rows, `path`.
+pub(crate) fn write_rows(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
     write_lines(path, outcomes, |row, line| {
         Ok(serde_json::to_writer(line, row)?)
     })
@@ -297,6 +301,7 @@ mod tests {
             let plan = SweepPlan {
                 trials: runs,
                 source_key: String::new(),
+                numbers: None,
             };
             let sweep = SweepFolder::new(Path::new("none"), config, plan);
             default_keep(&sweep).expect("trials")

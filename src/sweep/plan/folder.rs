@@ -12,6 +12,7 @@ use super::paths::{
     BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, ensemble_dir, queue_dir,
 };
 use super::proposal::Proposal;
+use super::trial_numbers::TrialNumbers;
 use super::trials::SweepTrials;
 use crate::config::{Config, TrialSource};
 use poolcast_base::error::hinted;
@@ -34,6 +35,9 @@ pub struct SweepPlan {
     /// The digest of the store of events that the tensors are made from, of the joined tables, or
     /// of the wait samples. Empty for the trials of a program.
     pub source_key: String,
+    /// The numbers of the trials, if the sweep was extended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<TrialNumbers>,
 }
 
 /// The folder of a sweep.
@@ -60,12 +64,19 @@ impl SweepFolder {
         let plan = SweepPlan {
             trials: SweepTrials::from_config(config)?.count(),
             source_key: source_key.to_owned(),
+            numbers: None,
         };
-        let key = sweep_key(config, &plan)?;
-        if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
-            config.write(dir)?;
-            return SweepFolder::open(dir);
+        if !anew && let Ok(earlier) = SweepFolder::open(dir) {
+            let plan = SweepPlan {
+                numbers: earlier.plan.numbers,
+                ..plan.clone()
+            };
+            if manifest::finished_key(dir, SWEEP) == Some(sweep_key(config, &plan)?) {
+                config.write(dir)?;
+                return SweepFolder::open(dir);
+            }
         }
+        let key = sweep_key(config, &plan)?;
         clear_results(dir)?;
         config.write(dir)?;
         Queue::create(&queue_dir(dir), QueueSettings::default())?;
@@ -73,10 +84,10 @@ impl SweepFolder {
         SweepFolder::open(dir)
     }
 
-    /// The sweep in `dir`, if there is one.
+    /// The sweep in `dir`, if there is one and it is the sweep that `config` describes.
     ///
     /// # Errors
-    /// Fails if it is not the sweep that `config` describes, because workers may still use it.
+    /// Fails if `dir` holds anything other than a sweep.
     pub fn open_if_begun(dir: &Path, config: &Config) -> Result<Option<SweepFolder>> {
         check_sweep_dir(dir)?;
         if !dir.join(manifest::FILE).exists() {
@@ -84,14 +95,9 @@ impl SweepFolder {
         }
         let sweep = SweepFolder::open(dir)?;
         let config = config.with_frames_of(&sweep.config);
-        ensure!(
-            serde_json::to_value(&config)? == serde_json::to_value(&sweep.config)?,
-            hinted(
-                format!("`{}` contains another sweep", dir.display()),
-                "name another directory"
-            )
-        );
-        Ok(Some(sweep))
+        let is_same = serde_json::to_value(&config)? == serde_json::to_value(&sweep.config)?
+            && manifest::finished_key(dir, SWEEP) == Some(sweep.key()?);
+        Ok(is_same.then_some(sweep))
     }
 
     /// Opens the sweep in `dir`.
@@ -118,7 +124,11 @@ impl SweepFolder {
         if self.trials.get().is_none() {
             // Another thread may set them first. They are equal, because the configuration
             // determines them.
-            let _ = self.trials.set(SweepTrials::from_config(&self.config)?);
+            let trials = SweepTrials::from_config(&self.config)?;
+            let _ = self.trials.set(match &self.plan.numbers {
+                Some(numbers) => trials.with_numbers(numbers)?,
+                None => trials,
+            });
         }
         self.trials
             .get()
@@ -147,7 +157,7 @@ impl SweepFolder {
     /// Fails if the trials cannot be found.
     pub(crate) fn is_proposed(&self, trial: usize) -> Result<bool> {
         let sweep = &self.config.wandb.sweep;
-        Ok(sweep.proposes_trials() && trial <= self.trials()?.network_count())
+        Ok(sweep.proposes_trials() && self.trials()?.is_network(trial))
     }
 
     /// Its queue; `None` once all trials have ended.

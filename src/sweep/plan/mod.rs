@@ -10,7 +10,9 @@ mod pipeline_draws;
 mod proposal;
 mod reported_values;
 pub(crate) mod schedule;
+mod same_trials;
 mod trial_config;
+mod trial_numbers;
 mod trial_row;
 mod trials;
 
@@ -30,7 +32,9 @@ pub(crate) use paths::{
 };
 pub(crate) use proposal::Proposal;
 pub use reported_values::ReportedValues;
+pub(crate) use same_trials::{first_difference, trial_key};
 pub use trial_config::{TrialConfig, TrialModel};
+pub use trial_numbers::TrialNumbers;
 pub(crate) use trial_row::whole_budget;
 pub use trial_row::{EndedTrial, TrialEnd, TrialRow, hyper_parameters, plain_value};
 pub use trials::SweepTrials;

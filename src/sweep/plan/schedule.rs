@@ -73,9 +73,11 @@ fn next_items(
     let config = trials.config();
     let sweep = &config.wandb.sweep;
     let budget = first_rung_epochs(config);
-    let begun = proposals.iter().filter(|one| one.item.budget == budget);
-    let new_items =
-        (begun.count() + 1..=trials.network_count()).map(|trial| WorkItem { trial, budget });
+    let begun: BTreeSet<usize> = proposals.iter().map(|one| one.item.trial).collect();
+    let new_trials = trials
+        .network_trials()
+        .filter(|trial| !begun.contains(trial));
+    let new_items = new_trials.map(|trial| WorkItem { trial, budget });
 
     let promoted = || match sweep.asha() {
         Some(asha) => promotions(config, asha, proposals, results),

@@ -8,6 +8,7 @@ use rand::seq::SliceRandom as _;
 
 use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
+use super::trial_numbers::TrialNumbers;
 use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace, TrialOrder};
 use crate::search::{ObservedTrial, SearchPoint};
 use poolcast_base::error::hinted;
@@ -29,6 +30,11 @@ pub struct SweepTrials {
     /// The splits of tables. Samples of logs have one split without a name.
     splits: Vec<Option<String>>,
     pipelines: Vec<PipelineDraws>,
+    /// The numbers of the trials, if the sweep was extended.
+    numbers: TrialNumbers,
+    /// The place of each trial in the order of the configuration, from 1. Empty if the numbers are in
+    /// this order.
+    places: Vec<usize>,
 }
 
 impl SweepTrials {
@@ -78,6 +84,20 @@ impl SweepTrials {
             count,
             splits,
             pipelines,
+            numbers: TrialNumbers::default(),
+            places: Vec::new(),
+        })
+    }
+
+    /// Gives the trials these `numbers`, which they have in a sweep that was extended.
+    ///
+    /// # Errors
+    /// Fails for numbers of other trials.
+    pub(crate) fn with_numbers(self, numbers: &TrialNumbers) -> Result<SweepTrials> {
+        Ok(SweepTrials {
+            places: numbers.places(self.count)?,
+            numbers: numbers.clone(),
+            ..self
         })
     }
 
@@ -107,6 +127,23 @@ impl SweepTrials {
         &self.networks.repeats
     }
 
+    /// The place of `trial` in the order of the configuration, from 1. The network's trials come
+    /// first.
+    pub(crate) fn place(&self, trial: usize) -> usize {
+        let place = self.places.get(trial.wrapping_sub(1));
+        place.copied().unwrap_or(trial)
+    }
+
+    /// Returns true if `trial` is one of the network, of wait models or of a program.
+    pub fn is_network(&self, trial: usize) -> bool {
+        (1..=self.networks.count).contains(&self.place(trial))
+    }
+
+    /// The trials of the network, of wait models or of a program, in order.
+    pub(crate) fn network_trials(&self) -> impl Iterator<Item = usize> {
+        (1..=self.count).filter(|trial| self.is_network(*trial))
+    }
+
     /// The number of trials of the network, of wait models or of a program.
     pub(crate) fn network_count(&self) -> usize {
         self.networks.count
@@ -122,7 +159,8 @@ impl SweepTrials {
         trial: usize,
         history: &[ObservedTrial],
     ) -> Result<SearchPoint> {
-        draw_network_point(&self.config, self.networks.draw_of(trial), history)
+        let draw = self.networks.draw_of(self.place(trial));
+        draw_network_point(&self.config, draw, history)
     }
 
     /// The configuration of a trial of the network that tries `point`, as it is written.
@@ -139,7 +177,7 @@ impl SweepTrials {
     /// # Errors
     /// Fails for a trial that does not exist.
     pub fn draw(&self, trial: usize) -> Result<Config> {
-        if trial <= self.networks.count {
+        if self.is_network(trial) {
             return Ok(self.network_config(&self.network_point(trial, &[])?));
         }
 
@@ -171,10 +209,10 @@ impl SweepTrials {
     /// Finds the split, pipeline and draw of `trial`. Returns `None` for a trial of the network,
     /// and beyond the last trial.
     fn pipeline_trial(&self, trial: usize) -> Option<PipelineTrial> {
-        let number = trial.checked_sub(self.networks.count + 1)?;
         if trial > self.count {
             return None;
         }
+        let number = self.place(trial).checked_sub(self.networks.count + 1)?;
 
         let split = number / self.fits_per_split();
         let mut draw = number % self.fits_per_split();
@@ -191,25 +229,36 @@ impl SweepTrials {
         None
     }
 
-    /// Divides the trials of pipelines into chunks. Each chunk has one pipeline on one split, so
-    /// that a worker keeps the same rows.
+    /// Divides the trials of pipelines that had not ended before into chunks. Each chunk has one
+    /// pipeline on one split, so that a worker keeps the same rows.
     pub(crate) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
-        let mut next = self.networks.count + 1;
         let size = (self.count.saturating_sub(self.networks.count) / MIN_PIPELINE_CHUNKS)
             .clamp(1, MAX_CHUNK_TRIALS);
-        let mut chunks = Vec::new();
-        for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
-            // `run_cap` may cut off the last trials.
-            let end = (next + draws.len()).min(self.count + 1);
-            let first = |trial| WorkItem { trial, budget: 1 };
-            let begin = (next..end).step_by(size);
-            chunks.extend(begin.map(|trial| TrialChunk {
-                first: first(trial),
-                count: size.min(end - trial),
-            }));
-            next = end;
+        let mut chunks: Vec<TrialChunk> = Vec::new();
+        let mut last_kind = None;
+        for trial in self.open_trials() {
+            let Some(found) = self.pipeline_trial(trial) else {
+                continue;
+            };
+            let kind = Some((found.split, found.pipeline));
+            match chunks.last_mut() {
+                Some(chunk)
+                    if kind == last_kind
+                        && chunk.count < size
+                        && chunk.first.trial + chunk.count == trial =>
+                {
+                    chunk.count += 1;
+                }
+                _ => chunks.push(WorkItem { trial, budget: 1 }.into()),
+            }
+            last_kind = kind;
         }
         chunks
+    }
+
+    /// The trials that had not ended before the sweep was extended.
+    fn open_trials(&self) -> impl Iterator<Item = usize> {
+        (1..=self.count).filter(|trial| !self.numbers.has_ended(*trial))
     }
 
     /// Returns the number of pipeline trials on each split.
@@ -223,7 +272,7 @@ impl SweepTrials {
         let mut chunks = Vec::new();
         if !self.config.wandb.sweep.proposes_trials() {
             let budget = self.config.epochs;
-            let networks = 1..=self.networks.count;
+            let networks = self.open_trials().filter(|trial| self.is_network(*trial));
             chunks.extend(networks.map(|trial| TrialChunk::from(WorkItem { trial, budget })));
         }
         chunks.extend(self.pipeline_chunks());
@@ -420,6 +469,33 @@ mod tests {
             1
         );
         assert!(trials.draw(10).is_err());
+    }
+
+    #[test]
+    fn numbers_of_an_extended_sweep_map_to_its_trials() {
+        let rate = json!({"min": 0.0, "max": 1.0});
+        let changes = [
+            ("runs", json!(3)),
+            ("training.parameters.learning_rate", rate),
+        ];
+        let config = config(&changes).expect("a configuration");
+        let usual = SweepTrials::from_config(&config).expect("counted");
+        assert_eq!(usual.count(), 3 + 3 + 2);
+        let places = [1, 2, 4, 5, 7, 3, 6, 8];
+        let numbers = TrialNumbers::new(&places, &[1, 2, 3, 4, 5]);
+        let numbered = SweepTrials::from_config(&config).expect("counted");
+        let numbered = numbered.with_numbers(&numbers).expect("numbered");
+        for (place, trial) in places.into_iter().zip(1..) {
+            let drawn = |trials: &SweepTrials, trial| {
+                serde_json::to_value(trials.draw(trial).expect("drawn")).expect("JSON")
+            };
+            assert_eq!(drawn(&numbered, trial), drawn(&usual, place), "{trial}");
+        }
+        assert_eq!(numbered.network_trials().collect::<Vec<_>>(), [1, 2, 6]);
+        let chunks = numbered.known_chunks();
+        let mut open: Vec<usize> = chunks.iter().map(|chunk| chunk.first.trial).collect();
+        open.sort_unstable();
+        assert_eq!(open, [6, 7, 8]);
     }
 
     /// A configuration of tables with one split and only the pipelines `pipelines`.

@@ -232,6 +232,7 @@ mod tests {
         let plan = SweepPlan {
             trials: TRIALS,
             source_key: String::new(),
+            numbers: None,
         };
         SweepFolder::new(dir.path(), config, plan)
     }

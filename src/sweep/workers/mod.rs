@@ -1,5 +1,6 @@
 //! Runs all trials: prepares what they share, gives them to workers and follows them.
 
+mod extend;
 mod fill_queue;
 mod local;
 mod manager;
@@ -12,7 +13,8 @@ mod worker;
 pub use local::{LocalWorkers, run_locally};
 pub use manager::manage_trials;
 pub use prepare::{
-    PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
+    EarlierSweep, PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events,
+    prepare_tables,
 };
 pub use retry::retry_failed;
 pub use status::{LiveProcess, RunningTrial, SweepStatus, TrialFailure, sweep_status};

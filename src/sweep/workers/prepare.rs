@@ -2,11 +2,12 @@
 //! wait samples, then tensors. An existing input with the same key is not made again.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::extend::SweepExtension;
 use crate::config::{CommandConfig, Config, TrialSource};
 use crate::plan::SweepTrials;
 use crate::plan::TrialConfig;
@@ -39,6 +40,15 @@ pub enum PrepareStep<'a> {
     EventsFound,
     /// All trials have already ended.
     TrialsFound,
+    /// A sweep is extended: trials that have ended keep their results.
+    Extended {
+        /// Number of trials that have ended.
+        kept: usize,
+        /// Number of all trials.
+        trials: usize,
+    },
+    /// An earlier sweep is replaced, for this reason.
+    Replaced(&'a str),
     /// A rotated generation that the configuration does not name is also read.
     AlsoReading(&'a Path),
     /// A note about files that are not read.
@@ -82,11 +92,21 @@ impl std::fmt::Debug for PrepareListener<'_> {
     }
 }
 
+/// The treatment of an earlier sweep in the directory of a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlierSweep {
+    /// It is removed, and nothing of it is reused.
+    Replace,
+    /// It is extended. It is an error if it has other trials than the new one.
+    Extend,
+    /// It is extended if possible, and replaced otherwise.
+    ExtendOrReplace,
+}
+
 /// Parses the logs that `config` names, joins its tables, or copies its wait samples. Then begins
-/// its sweep in its directory, or opens the one that is there. Returns it with the lock of the
-/// directory. `place` is the source that the configuration was read from, for messages. With `anew`
-/// nothing that exists is reused. A frame length that the log determines becomes a number in the
-/// sweep's configuration.
+/// its sweep in its directory, or opens or extends the one that is there, as `earlier` says. Returns
+/// it with the lock of the directory. `place` is the source that the configuration was read from, for
+/// messages. A frame length that the log determines becomes a number in the sweep's configuration.
 ///
 /// # Errors
 /// Fails for a configuration that no trial can use, and if another process prepares the same sweep.
@@ -94,13 +114,15 @@ impl std::fmt::Debug for PrepareListener<'_> {
 pub fn begin_sweep(
     config: &Config,
     place: &str,
-    anew: bool,
+    earlier: EarlierSweep,
     listener: &PrepareListener<'_>,
 ) -> Result<(SweepFolder, LockedDirectory)> {
     check(config, place)?;
     check_sweep_dir(&config.out)?;
     let lock = LockedDirectory::with_holder(&config.out)?;
 
+    let anew = earlier == EarlierSweep::Replace;
+    let extension = find_extension(config, earlier, listener)?;
     let source_key = match config.trial_source() {
         TrialSource::Logs => prepare_events(config, anew, listener)?,
         TrialSource::Tables => prepare_tables(config, listener)?,
@@ -114,11 +136,76 @@ pub fn begin_sweep(
     } else {
         config
     };
-    let sweep = SweepFolder::init(&config.out, config, &source_key, anew)?;
+    let sweep = match extension {
+        Some(extension) => {
+            (listener.on_step)(PrepareStep::Extended {
+                kept: extension.kept(),
+                trials: extension.trials(),
+            });
+            extension.write(config, source_key)?
+        }
+        None => SweepFolder::init(&config.out, config, &source_key, anew)?,
+    };
     if sweep.is_finished() {
         (listener.on_step)(PrepareStep::TrialsFound);
     }
     Ok((sweep, lock))
+}
+
+/// Plans to extend the sweep in the directory of `config`, before its data are prepared. Returns `None`
+/// if there is none, or the same one, or one that is replaced.
+fn find_extension(
+    config: &Config,
+    earlier: EarlierSweep,
+    listener: &PrepareListener<'_>,
+) -> Result<Option<SweepExtension>> {
+    let dir = &config.out;
+    if earlier == EarlierSweep::Replace || !dir.join(manifest::FILE).exists() {
+        return Ok(None);
+    }
+    let plan = || {
+        if SweepFolder::open_if_begun(dir, config)?.is_some() {
+            return Ok(None);
+        }
+        let extension = SweepExtension::plan(SweepFolder::open(dir)?, config)?;
+        extension.check_source(&found_source_key(&extension.earlier, config)?)?;
+        Ok(Some(extension))
+    };
+    plan().or_else(|error| {
+        if earlier == EarlierSweep::Extend {
+            return Err(error);
+        }
+        (listener.on_step)(PrepareStep::Replaced(&format!("{error:#}")));
+        Ok(None)
+    })
+}
+
+/// The digest of the data that `config` names. Of tables, only the splits of `earlier` count.
+///
+/// # Errors
+/// Fails if they cannot be read.
+fn found_source_key(earlier: &SweepFolder, config: &Config) -> Result<String> {
+    match config.trial_source() {
+        TrialSource::Command => Ok(String::new()),
+        TrialSource::WaitSamples => Ok(named_wait_samples(config)?.1.key),
+        TrialSource::Tables => {
+            let mut data = config.data.clone();
+            let known = &earlier.config.data;
+            data.splits
+                .retain(|name, _| known.splits.contains_key(name));
+            data.split_names.clone_from(&known.split_names);
+            joined_table_key(&data)
+        }
+        TrialSource::Logs => {
+            let logs = find_generations(&config.logs)?;
+            // Bytes that are read from a pipe cannot be read again.
+            if logs.iter().any(|log| eventlog::is_read_once(log)) {
+                return Ok(String::new());
+            }
+            let identified = identify_logs(&logs, &events_dir(&config.out))?;
+            event_store_key(&identified, &read_options(config, &logs)?)
+        }
+    }
 }
 
 /// Rejects configurations that are known to fail, before any work.
@@ -218,15 +305,30 @@ pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result
 /// # Errors
 /// Fails if there are no samples, or if nothing can be learned from them.
 fn prepare_wait_samples(config: &Config) -> Result<String> {
-    let from = config.provision.samples.as_deref();
-    let from = from.context("the configuration has no `provision.samples`")?;
-    let samples = WaitSamples::open(from)?;
+    let (from, samples) = named_wait_samples(config)?;
     check_learnable(&samples).with_context(|| format!("cannot use `{}`", from.display()))?;
     let dir = wait_samples_dir(&config.out);
     if manifest::finished_key(&dir, SAMPLES_FORMAT).as_ref() != Some(&samples.key) {
         copy_samples(from, &dir)?;
     }
     Ok(samples.key)
+}
+
+/// The directory of the wait samples that `config` names, and the samples.
+fn named_wait_samples(config: &Config) -> Result<(&Path, WaitSamples)> {
+    let from = config.provision.samples.as_deref();
+    let from = from.context("the configuration has no `provision.samples`")?;
+    Ok((from, WaitSamples::open(from)?))
+}
+
+/// The options with which `logs` are read.
+fn read_options(config: &Config, logs: &[PathBuf]) -> Result<ReadOptions> {
+    Ok(ReadOptions {
+        ap: config.parse.ap.clone(),
+        year: config.parse.year,
+        likely_ap: eventlog::likely_access_point(logs).map_err(explain_beginning)?,
+        ..ReadOptions::default()
+    })
 }
 
 /// Parses the logs of `config`; returns the key of the store.
@@ -245,12 +347,7 @@ pub fn prepare_events(
     if let Some(note) = skipped_note(&config.logs, &logs) {
         (listener.on_step)(PrepareStep::LogNote(&note));
     }
-    let options = ReadOptions {
-        ap: config.parse.ap.clone(),
-        year: config.parse.year,
-        likely_ap: eventlog::likely_access_point(&logs).map_err(explain_beginning)?,
-        ..ReadOptions::default()
-    };
+    let options = read_options(config, &logs)?;
 
     let dir = events_dir(&config.out);
     // Bytes that are read from a pipe cannot be read again. A pipe is therefore read first, and its

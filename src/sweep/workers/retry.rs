@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 
 use crate::outcomes::TrialOutcomes;
-use crate::plan::{Proposal, ROWS_FILE, SweepFolder, TrialEnd, queue_dir};
+use crate::plan::{Proposal, ROWS_FILE, SweepFolder, TrialEnd, TrialRow, queue_dir};
 use crate::search::SearchSpace;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::files::LockedDirectory;
-use poolcast_queue::{Queue, QueueSettings};
+use poolcast_queue::{EndedItem, Queue, QueueSettings};
 
 /// The priority of all trials.
-const PRIORITY: u8 = 100;
+pub(super) const PRIORITY: u8 = 100;
 
 /// Begins the finished `sweep` again with a queue of the trials that have failed or were quarantined.
 /// All other trials keep their results. Returns the number of trials to run again; nothing changes if
@@ -34,15 +34,27 @@ pub fn retry_failed(sweep: &SweepFolder) -> Result<usize> {
     let dir = queue_dir(&sweep.dir);
     files::remove_all([dir.clone()])?;
     let queue = Queue::create(&dir, QueueSettings::default())?;
-    let kept = done.into_iter().map(|at| {
-        let row = outcomes.row(at)?;
-        Ok((row.item(), row))
-    });
+    let kept = done
+        .into_iter()
+        .map(|at| ended_item(outcomes.row(at)?, None));
     queue.add_ended(0, PRIORITY, kept)?;
     add_failed(sweep, &queue, &mut outcomes, &failed)?;
     queue.seal(count)?;
     files::remove_all([sweep.dir.join(ROWS_FILE)])?;
     Ok(failed.len())
+}
+
+/// The item of `row`, whose trial has ended. If it was proposed in a search, `space` is its search space.
+pub(super) fn ended_item(
+    row: TrialRow,
+    space: Option<&SearchSpace>,
+) -> Result<EndedItem<TrialRow>> {
+    let proposal = space.map(|space| serde_json::to_value(Proposal::from_row(space, &row)));
+    Ok(EndedItem {
+        item: row.item(),
+        proposal: proposal.transpose()?,
+        result: row,
+    })
 }
 
 fn check_may_retry(sweep: &SweepFolder) -> Result<()> {
