@@ -126,6 +126,34 @@ impl Distribution {
         }
     }
 
+    /// Returns `value` in the form in which it is drawn, such as 1.0 for 1; `None` if it is never drawn.
+    pub fn accept(&self, value: &Value) -> Option<Value> {
+        let number = value.as_f64();
+        match &self.form {
+            DistributionForm::Values { values, .. } => {
+                values.iter().find(|known| is_same(known, value)).cloned()
+            }
+            DistributionForm::IntUniform { min, max } => {
+                let number = number.filter(|number| number.fract() == 0.0)?;
+                let is_within = (*min as f64..=*max as f64).contains(&number);
+                is_within.then(|| (number as i64).into())
+            }
+            DistributionForm::Real { base, exp, q } => {
+                let number = number?;
+                if !base.contains(if *exp { number.ln() } else { number }) {
+                    return None;
+                }
+                let Some(q) = q else {
+                    return Some(number.into());
+                };
+                let [low, high] = q.multiples_within(*base, *exp);
+                let times = (number / q.size).round();
+                let is_multiple = (times * q.size - number).abs() <= 1e-9 * q.size;
+                (is_multiple && (low..=high).contains(&times)).then(|| q.multiple(times))
+            }
+        }
+    }
+
     /// Returns the number of values of a categorical distribution, which have no order or distance;
     /// `None` for numbers on a scale.
     pub fn categories(&self) -> Option<usize> {
@@ -378,6 +406,57 @@ mod tests {
     }
 
     #[test]
+    fn only_drawn_values_are_accepted() {
+        for (written, good, bad) in [
+            (
+                json!({"min": 1, "max": 3}),
+                vec![json!(1), json!(3)],
+                vec![json!(0), json!(1.5), json!("1")],
+            ),
+            (
+                json!({"min": 0.0, "max": 1.0}),
+                vec![json!(0.0), json!(1.0)],
+                vec![json!(-0.1), json!(null)],
+            ),
+            (
+                json!({"distribution": "log_uniform_values", "min": 0.01, "max": 10}),
+                vec![json!(0.01), json!(10.0)],
+                vec![json!(0.009), json!(-1), json!(0)],
+            ),
+            (
+                json!({"distribution": "q_uniform", "min": 1, "max": 10, "q": 4}),
+                vec![json!(4), json!(8)],
+                vec![json!(0), json!(5), json!(12)],
+            ),
+            (
+                json!({"distribution": "q_beta", "q": 0.25}),
+                vec![json!(0.0), json!(0.75)],
+                vec![json!(1.25), json!(0.3)],
+            ),
+            (
+                json!({"distribution": "log_normal"}),
+                vec![json!(1e-9)],
+                vec![json!(0.0), json!(-2)],
+            ),
+            (
+                json!({"values": ["a", 3, [1]]}),
+                vec![json!("a"), json!([1])],
+                vec![json!(4)],
+            ),
+        ] {
+            let distribution = read(&written).expect("read");
+            for value in good {
+                assert_eq!(distribution.accept(&value), Some(value), "{written}");
+            }
+            for value in bad {
+                assert_eq!(distribution.accept(&value), None, "{written}: {value}");
+            }
+        }
+        let rate = read(&json!({"min": 0.0, "max": 1.0})).expect("read");
+        assert_eq!(rate.accept(&json!(1)), Some(json!(1.0)));
+    }
+
+    #[test]
     fn quantized_log_distributions_never_draw_zero() {
         let sizes =
             read(&json!({"distribution": "q_log_uniform_values", "q": 8, "min": 1, "max": 256}))
@@ -444,6 +523,7 @@ mod tests {
             if let Ok(distribution) = read(&written) {
                 let value = distribution.draw(unit);
                 prop_assert!(value.is_number());
+                prop_assert_eq!(distribution.accept(&value), Some(value.clone()));
                 prop_assert!(distribution.unit_range(&value).is_none_or(|[low, high]| 0.0 <= low && low <= high && high <= 1.0));
                 let again: Distribution = serde_json::from_value(json!(distribution)).expect("read");
                 prop_assert_eq!(again.draw(unit), value);

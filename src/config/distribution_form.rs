@@ -73,6 +73,18 @@ impl RealDistribution {
         }
     }
 
+    /// Returns true if `value` is within its bounds. A bound may have lost its last bits.
+    pub(super) fn contains(self, value: f64) -> bool {
+        match self {
+            RealDistribution::Uniform { min, max } => {
+                let slack = 1e-9 * min.abs().max(max.abs());
+                (min - slack..=max + slack).contains(&value)
+            }
+            RealDistribution::Normal { .. } => value.is_finite(),
+            RealDistribution::Beta { .. } => (0.0..=1.0).contains(&value),
+        }
+    }
+
     /// Returns the cumulative probability of `value`, from 0 to 1.
     pub(super) fn share(self, value: f64) -> f64 {
         match self {

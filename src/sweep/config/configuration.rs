@@ -1,6 +1,7 @@
 //! Loads the whole configuration: merges the defaults, a file, the environment and flags into one
 //! checked [`Config`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command::CommandConfig;
 use super::dag::DagConfig;
+use super::init_points::read_init_points;
 use super::pipelines::{MAX_TRIALS, PipelineSpaces, TrialOrder};
 use super::sweep::EarlyTerminate;
 use super::tracker_sections::{MlflowConfig, WandbConfig};
@@ -17,7 +19,7 @@ use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    DEFAULT, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask,
+    DEFAULT, Distribution, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask,
     ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest,
     yaml,
 };
@@ -190,6 +192,7 @@ impl Config {
     /// samples and networks, of wait models, or of the parameters of a program.
     pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
+        config.wandb.sweep.init_points.clear();
         if let Some(command) = &self.command {
             config.command = Some(command.with_point(point));
             return config;
@@ -201,6 +204,22 @@ impl Config {
         config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
         config.training.parameters = config.training.parameters.with_point(point);
         config
+    }
+
+    /// Returns the parameters that trials of networks, of wait models or of a program draw, by name.
+    pub(crate) fn drawn_parameters(&self) -> BTreeMap<String, Distribution> {
+        let owned = |(name, distribution): (Cow<'_, str>, &Distribution)| {
+            (name.into_owned(), distribution.clone())
+        };
+        if let Some(command) = &self.command {
+            return command.drawn().map(owned).collect();
+        }
+        if self.trial_source() == TrialSource::WaitSamples {
+            return self.provision.model.drawn().map(owned).collect();
+        }
+        let samples = self.preprocessing.parameters.drawn();
+        let network = self.training.parameters.drawn();
+        samples.chain(network).map(owned).collect()
     }
 
     /// Returns the configuration with the given `values` of hyper-parameters of networks and their
@@ -348,6 +367,7 @@ impl Config {
         self.data.check()?;
         self.check_wait_samples()?;
         self.check_command()?;
+        self.check_init_points()?;
         let source = self.trial_source();
         if source != TrialSource::WaitSamples && source != TrialSource::Command {
             (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
@@ -383,6 +403,23 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Rejects points outside of the search space. Those of pipelines are checked with their spaces.
+    fn check_init_points(&self) -> Result<()> {
+        let points = &self.wandb.sweep.init_points;
+        ensure!(
+            points.is_empty() || !self.data.is_given(),
+            hinted(
+                "`wandb.sweep.init_points` is not for the pipelines of `data`",
+                "write `init_points` beside `parameters` of a pipeline"
+            )
+        );
+        let key = match self.command {
+            Some(_) => "init_points",
+            None => "wandb.sweep.init_points",
+        };
+        read_init_points(key, points, &self.drawn_parameters()).map(|_| ())
     }
 
     /// Rejects keys that have no meaning together with `command`.

@@ -3,6 +3,7 @@
 mod command;
 mod configuration;
 mod dag;
+mod init_points;
 mod pipelines;
 mod sweep;
 mod tracker;
@@ -12,6 +13,8 @@ mod wandb_file;
 pub use command::{CommandConfig, CommandParameter};
 pub use configuration::{Config, TrialSource};
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
+pub use init_points::InitPoints;
+pub(crate) use init_points::read_init_points;
 pub use pipelines::{MAX_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig};
 pub use tracker::Tracker;

@@ -7,6 +7,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::init_points::{InitPoints, check_no_grid};
 use super::sweep::Method;
 use poolcast_base::error::hinted;
 use poolcast_config::{Parameter, check_range};
@@ -27,6 +28,9 @@ pub struct PipelineSpace {
     /// Hyper-parameters by name: values or distributions.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
+    /// Points that are tried first; not for a grid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init_points: InitPoints,
 }
 
 fn default_method() -> Method {
@@ -74,7 +78,7 @@ impl<'de> Deserialize<'de> for PipelineSpaces {
             type Value = PipelineSpaces;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a search space (`method`, `runs`, `parameters`) or a list of them")
+                f.write_str("a search space (`method`, `runs`, `parameters`, `init_points`) or a list of them")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PipelineSpaces, A::Error> {
@@ -117,6 +121,8 @@ impl PipelineSpaces {
                 space.runs as f64,
                 1.0..=MAX_TRIALS as f64,
             )?;
+            let key = format!("pipelines.{name}.init_points");
+            check_no_grid(&key, &space.init_points, space.method)?;
             ensure!(
                 space.method != Method::Bayes,
                 hinted(

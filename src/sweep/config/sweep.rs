@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::init_points::{InitPoints, check_no_grid};
 use poolcast_base::error::hinted;
 use poolcast_config::{Metric, check_range};
 
@@ -21,6 +22,8 @@ pub struct SweepConfig {
     pub deterministic: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trials_per_round: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init_points: InitPoints,
 }
 
 /// The method by which a sweep draws its trials.
@@ -163,9 +166,11 @@ impl SweepConfig {
             )
         );
         ensure!(
-            self.method == Method::Random && self.early_terminate.is_none(),
+            self.method == Method::Random
+                && self.early_terminate.is_none()
+                && self.init_points.is_empty(),
             hinted(
-                "`wandb.sweep.method` and `wandb.sweep.early_terminate` are set by the sweep on W&B",
+                "`wandb.sweep.method`, `early_terminate` and `init_points` are set by the sweep on W&B",
                 "remove them, or remove `wandb.sweep.id`"
             )
         );
@@ -175,6 +180,7 @@ impl SweepConfig {
     /// Rejects what W&B's schema rejects. `epochs` is the maximum number of epochs of a trial.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
         self.check_id()?;
+        check_no_grid("wandb.sweep.init_points", &self.init_points, self.method)?;
         if let Some(run_cap) = self.run_cap {
             check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
         }

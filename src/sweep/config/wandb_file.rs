@@ -37,7 +37,7 @@ const MARKS: [&str; 7] = [
 ];
 
 /// Keys whose values are used.
-const USED: [&str; 15] = [
+const USED: [&str; 16] = [
     "program",
     "command",
     "method",
@@ -53,6 +53,7 @@ const USED: [&str; 15] = [
     "out",
     "deterministic",
     "trials_per_round",
+    "init_points",
 ];
 
 /// Keys for W&B's servers: a search on them, jobs of W&B Launch, and versions of the format.
@@ -134,6 +135,7 @@ impl FileReader<'_> {
             "run_cap",
             "deterministic",
             "trials_per_round",
+            "init_points",
         ] {
             if let Some(value) = self.whole_numbers_at(key) {
                 sweep[key] = value;

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashSet};
 use anyhow::{Context as _, Result, ensure};
 use twox_hash::XxHash3_128;
 
-use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace};
+use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace, read_init_points};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
 use poolcast_base::parallel::map_items;
-use poolcast_config::{Goal, Parameter};
+use poolcast_config::{Distribution, Goal, Parameter};
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 use poolcast_tables::NumberLoss;
 
@@ -139,7 +139,7 @@ impl PipelineSubspace {
         } else {
             format!("{pipeline}.{at}.")
         };
-        let space = pipeline_space(config, &prefix, written);
+        let space = pipeline_space(config, &prefix, written)?;
         let count = match written.method {
             Method::Grid => grid_point_count(&space)?,
             _ => written.runs as u64,
@@ -180,19 +180,37 @@ impl PipelineSubspace {
 
 /// The distributions that trials draw from: the hyper-parameters of the space `written`, and on
 /// samples of logs also the sizes of the samples.
-fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> SearchSpace {
+///
+/// # Errors
+/// Fails for points to try first that are outside of the space.
+fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<SearchSpace> {
     let mut drawn = BTreeMap::new();
-    for (name, parameter) in &written.parameters {
-        if let Parameter::Drawn(distribution) = parameter {
-            drawn.insert(format!("{prefix}{name}"), distribution.clone());
-        }
-    }
+    let mut by_short_name = BTreeMap::new();
+    let mut full_names = BTreeMap::new();
+    let mut add = |name: &str, full_name: String, distribution: &Distribution| {
+        drawn.insert(full_name.clone(), distribution.clone());
+        by_short_name.insert(name.to_owned(), distribution.clone());
+        full_names.insert(name.to_owned(), full_name);
+    };
     if !config.data.is_given() {
         for (name, distribution) in config.preprocessing.parameters.drawn() {
-            drawn.insert(name.into_owned(), distribution.clone());
+            add(&name, name.to_string(), distribution);
         }
     }
-    SearchSpace::new(drawn)
+    for (name, parameter) in &written.parameters {
+        if let Parameter::Drawn(distribution) = parameter {
+            add(name, format!("{prefix}{name}"), distribution);
+        }
+    }
+
+    let points = read_init_points("init_points", &written.init_points, &by_short_name)?;
+    let points = points.into_iter().map(|point| {
+        let values = point.into_iter();
+        values
+            .map(|(name, value)| (full_names[&name].clone(), value))
+            .collect()
+    });
+    Ok(SearchSpace::new(drawn).with_first_points(points.collect()))
 }
 
 fn too_many_points_error(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {

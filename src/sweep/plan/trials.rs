@@ -197,6 +197,7 @@ impl SweepTrials {
             method: Method::Random,
             runs: 1,
             parameters,
+            init_points: Vec::new(),
         };
         let mut drawn = Config {
             pipelines: [(draws.pipeline.clone(), fixed.into())].into(),

@@ -22,8 +22,8 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Returns the point of trial `trial`, counted from 1. Only the method `bayes` learns from
-    /// `history`.
+    /// Returns the point of trial `trial`, counted from 1. The first trials have the values that the
+    /// configuration gives. Only the method `bayes` learns from `history`.
     ///
     /// # Errors
     /// Fails for a grid that cannot be made, and for a trial beyond the last point of a grid.
@@ -35,6 +35,13 @@ impl Sampler<'_> {
             seed,
         } = *self;
 
+        if let Some(given) = space.first_point(trial) {
+            let quantiles = match method {
+                Method::Sobol => sobol::quantiles(space, seed, trial),
+                _ => random::quantiles(space, seed, trial),
+            };
+            return Ok(space.completed_point(given, &quantiles));
+        }
         match method {
             Method::Grid => grid::point(space, trial),
             Method::Random => Ok(space.point_at(&random::quantiles(space, seed, trial))),
@@ -97,6 +104,33 @@ mod tests {
             points(&rate, Method::Random, 1, 1)[0]["rate"],
             "another parameter changes nothing"
         );
+    }
+
+    #[test]
+    fn first_points_are_tried_first_in_every_method() {
+        let rate = json!({"rate": {"min": 0.0, "max": 1.0}, "layers": {"values": [1, 2]}});
+        let first =
+            |value: Value| -> SearchPoint { serde_json::from_value(value).expect("a point") };
+        let space = space_of(&rate).with_first_points(vec![
+            first(json!({"rate": 0.125})),
+            first(json!({"rate": 0.25, "layers": 2})),
+        ]);
+        for method in [Method::Random, Method::Sobol, Method::Bayes] {
+            let sampler = Sampler {
+                space: &space,
+                method,
+                goal: Goal::Minimize,
+                seed: 1,
+            };
+            let found: Vec<SearchPoint> = (1..=3)
+                .map(|trial| sampler.suggest(trial, &[]).expect("a point"))
+                .collect();
+            let usual = points(&rate, method, 1, 3);
+            assert_eq!(found[0]["rate"], json!(0.125));
+            assert_eq!(found[0]["layers"], usual[0]["layers"], "{method:?}");
+            assert_eq!(json!(found[1]), json!({"rate": 0.25, "layers": 2}));
+            assert_eq!(found[2], usual[2], "{method:?}");
+        }
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The search space of a configuration, in W&B's terms, and its points.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::config::{Config, TrialSource};
+use crate::config::{Config, read_init_points};
 use poolcast_config::Distribution;
 
 /// Search space of a sweep: the name and the distribution of each parameter, by name as in W&B.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSpace {
     parameters: Vec<(String, Distribution)>,
+    first_points: Vec<SearchPoint>,
 }
 
 /// Point of a search space: the value of each parameter. A nested parameter has a dotted name.
@@ -21,30 +21,34 @@ impl SearchSpace {
     /// Creates the space of `config`: the parameters that it draws for samples and networks, or for
     /// models of waits or for a program.
     pub fn from_config(config: &Config) -> SearchSpace {
-        if let Some(command) = &config.command {
-            return SearchSpace::from_drawn(command.drawn());
+        let drawn = config.drawn_parameters();
+        // Loading a configuration has checked its points.
+        let points = read_init_points("init_points", &config.wandb.sweep.init_points, &drawn);
+        SearchSpace {
+            first_points: points.unwrap_or_default(),
+            ..SearchSpace::new(drawn)
         }
-        if config.trial_source() == TrialSource::WaitSamples {
-            return SearchSpace::from_drawn(config.provision.model.drawn());
-        }
-        let samples = config.preprocessing.parameters.drawn();
-        let network = config.training.parameters.drawn();
-        SearchSpace::from_drawn(samples.chain(network))
     }
 
-    fn from_drawn<'a>(
-        drawn: impl Iterator<Item = (Cow<'static, str>, &'a Distribution)>,
-    ) -> SearchSpace {
-        let owned = |(name, distribution): (Cow<'_, str>, &Distribution)| {
-            (name.into_owned(), distribution.clone())
-        };
-        SearchSpace::new(drawn.map(owned).collect())
+    /// Returns the same space with points that are tried first.
+    pub(crate) fn with_first_points(self, first_points: Vec<SearchPoint>) -> SearchSpace {
+        SearchSpace {
+            first_points,
+            ..self
+        }
+    }
+
+    /// Returns the values that the configuration gives to trial `trial`, counted from 1, if it is one
+    /// of the first.
+    pub(super) fn first_point(&self, trial: usize) -> Option<&SearchPoint> {
+        self.first_points.get(trial.wrapping_sub(1))
     }
 
     /// Creates the space of these parameters.
     pub fn new(parameters: BTreeMap<String, Distribution>) -> SearchSpace {
         SearchSpace {
             parameters: parameters.into_iter().collect(),
+            first_points: Vec::new(),
         }
     }
 
@@ -59,6 +63,13 @@ impl SearchSpace {
         parameters
             .map(|((name, distribution), quantile)| (name.clone(), distribution.draw(*quantile)))
             .collect()
+    }
+
+    /// Returns the values `given`, and for all other parameters those at `quantiles`.
+    pub(super) fn completed_point(&self, given: &SearchPoint, quantiles: &[f64]) -> SearchPoint {
+        let mut point = self.point_at(quantiles);
+        point.extend(given.clone());
+        point
     }
 
     /// Returns the range of quantiles of each value of `point`, or `None` if the point is from another
