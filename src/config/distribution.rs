@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::condition::{Condition, is_same};
 use super::distribution_form::{DistributionForm, RealDistribution};
 use super::distribution_schema::read_distribution;
 
@@ -18,12 +19,18 @@ pub struct Distribution {
     form: DistributionForm,
     /// Indices of distinct listed values: the values that a grid uses.
     distinct: Vec<usize>,
+    condition: Option<Condition>,
 }
 
 /// The lowest and the highest quantile that is drawn. At 0 and 1, some distributions have no value.
 const UNIT_BOUNDS: [f64; 2] = [1e-12, 1.0 - 1e-12];
 
 impl Distribution {
+    /// The condition under which the parameter is drawn; `None` if it always is.
+    pub fn condition(&self) -> Option<&Condition> {
+        self.condition.as_ref()
+    }
+
     /// Returns the value at the quantile `unit`, computed as W&B's engine does.
     fn quantile(&self, unit: f64) -> Value {
         match &self.form {
@@ -239,11 +246,6 @@ fn bin_of_quantile(unit: f64, count: f64) -> f64 {
     }
 }
 
-/// Returns true if the values are equal in W&B's comparison: 3.0 equals 3.
-fn is_same(a: &Value, b: &Value) -> bool {
-    a == b || a.as_f64().is_some_and(|a| Some(a) == b.as_f64())
-}
-
 impl From<Distribution> for Map<String, Value> {
     fn from(distribution: Distribution) -> Map<String, Value> {
         distribution.written
@@ -253,8 +255,11 @@ impl From<Distribution> for Map<String, Value> {
 impl TryFrom<Map<String, Value>> for Distribution {
     type Error = String;
 
-    fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
+    fn try_from(mut written: Map<String, Value>) -> Result<Distribution, String> {
+        let when = written.remove("when");
         let form = read_distribution(&written)?;
+        let condition = when.as_ref().map(Condition::from_written).transpose()?;
+        written.extend(when.map(|when| ("when".to_owned(), when)));
         let distinct = if let DistributionForm::Values { values, .. } = &form {
             distinct_indices(values)
         } else {
@@ -264,6 +269,7 @@ impl TryFrom<Map<String, Value>> for Distribution {
             written,
             form,
             distinct,
+            condition,
         };
         // Extreme parameters can overflow to infinity, which JSON cannot represent.
         let is_number = |unit| {
@@ -468,6 +474,26 @@ mod tests {
         let shares = read(&json!({"distribution": "q_uniform", "q": 8, "min": 0, "max": 256}))
             .expect("read");
         assert_eq!(shares.draw(0.001), json!(0));
+    }
+
+    #[test]
+    fn conditions_are_read_and_written() {
+        let written = json!({"values": [1, 2], "when": {"kind": ["a", 3]}});
+        let distribution = read(&written).expect("read");
+        assert_eq!(json!(distribution), written);
+        let condition = distribution.condition().expect("a condition");
+        assert_eq!(condition.parameter, "kind");
+        let held = [json!("a"), json!(3.0), json!("b")].map(|value| condition.holds(&value));
+        assert_eq!(held, [true, true, false]);
+        for when in [
+            json!({}),
+            json!("a"),
+            json!({"a": 1, "b": 2}),
+            json!({"a": []}),
+        ] {
+            let refused = read(&json!({"values": [1], "when": when}));
+            assert!(refused.expect_err("refused").contains("`when`"), "{when}");
+        }
     }
 
     #[test]

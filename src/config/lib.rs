@@ -2,6 +2,7 @@
 //! ranges, and has the hyper-parameters and the distributions that a sweep draws from. Each section
 //! of the configuration is a type of the crate that uses it.
 
+mod condition;
 mod defaults;
 mod distribution;
 mod distribution_form;
@@ -23,6 +24,7 @@ mod training_keys;
 mod wait_model_words;
 pub mod yaml;
 
+pub use condition::Condition;
 pub use defaults::DEFAULT;
 pub use distribution::Distribution;
 pub use metric::{Goal, Metric, MetricName, PredictionTask};

@@ -80,6 +80,20 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
+    /// Replaces the distributions of parameters that a trial does not have, because their condition
+    /// does not hold: by the constants of `defaults`, and in a pipeline by nothing.
+    pub fn without_conditional(mut self, defaults: &SearchParameters<P>) -> SearchParameters<P> {
+        let is_conditional = |parameter: &Parameter| matches!(parameter, Parameter::Drawn(drawn) if drawn.condition().is_some());
+        for (parameter, default) in self.parameters.iter_mut().zip(&defaults.parameters) {
+            if is_conditional(parameter) {
+                parameter.clone_from(default);
+            }
+        }
+        self.of_pipeline
+            .retain(|_, parameter| !is_conditional(parameter));
+        self
+    }
+
     /// Replaces constants and distributions with `values`.
     pub fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
         for (name, parameter) in self.all_mut() {

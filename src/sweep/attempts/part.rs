@@ -223,7 +223,8 @@ impl SweepPart<'_> {
             trial,
             budget: whole_budget(&written),
         };
-        let mut row = TrialRow::begin(&ChunkEntry::new(item), &self.worker, &written);
+        let mut row = TrialRow::begin(&ChunkEntry::new(item), &self.worker, &written)
+            .without_missing(&self.sweep.config);
         let deadline = AttemptDeadline {
             began: Instant::now(),
             limit: Duration::MAX,

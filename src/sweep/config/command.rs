@@ -1,7 +1,6 @@
 //! The section `command`: the program of the user that each trial runs, and the parameters that a
 //! sweep draws for it.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -53,15 +52,24 @@ impl CommandConfig {
         title.map_or("", String::as_str)
     }
 
-    /// Iterates over the parameters that a sweep draws. The name of a nested parameter is dotted.
-    pub fn drawn(&self) -> impl Iterator<Item = (Cow<'static, str>, &Distribution)> {
-        let mut drawn = Vec::new();
+    /// Returns the parameters that a sweep draws, and those with one value, by name. The name of a nested
+    /// parameter is dotted.
+    pub(super) fn drawn_and_constants(
+        &self,
+    ) -> (BTreeMap<String, Distribution>, BTreeMap<String, Value>) {
+        let (mut drawn, mut constants) = (BTreeMap::new(), BTreeMap::new());
         for (name, parameter) in self.all() {
-            if let CommandParameter::Drawn(distribution) = parameter {
-                drawn.push((Cow::Owned(name), distribution));
+            match parameter {
+                CommandParameter::Drawn(distribution) => {
+                    drawn.insert(name, distribution.clone());
+                }
+                CommandParameter::Constant(value) => {
+                    constants.insert(name, value.clone());
+                }
+                CommandParameter::Nested(_) => {}
             }
         }
-        drawn.into_iter()
+        (drawn, constants)
     }
 
     /// Lists all parameters that have a value of their own. The name of a nested parameter is
@@ -72,7 +80,8 @@ impl CommandConfig {
         all
     }
 
-    /// Replaces distributions with the values of `point`.
+    /// Replaces distributions with the values of `point`. Leaves out the parameters that it does not
+    /// have, because their condition does not hold, and a nested map without any other parameter.
     pub fn with_point(&self, point: &BTreeMap<String, Value>) -> CommandConfig {
         CommandConfig {
             parameters: parameters_at(point, "", &self.parameters),
@@ -136,14 +145,19 @@ fn parameters_at(
         let full = format!("{above}{name}");
         let parameter = match (parameter, point.get(&full)) {
             (CommandParameter::Nested(nested), _) => {
-                CommandParameter::Nested(parameters_at(point, &format!("{full}."), nested))
+                let at_point = parameters_at(point, &format!("{full}."), nested);
+                if at_point.is_empty() && !nested.is_empty() {
+                    return None;
+                }
+                CommandParameter::Nested(at_point)
             }
             (CommandParameter::Drawn(_), Some(value)) => CommandParameter::Constant(value.clone()),
+            (CommandParameter::Drawn(drawn), None) if drawn.condition().is_some() => return None,
             _ => parameter.clone(),
         };
-        (name.clone(), parameter)
+        Some((name.clone(), parameter))
     };
-    parameters.iter().map(at_point).collect()
+    parameters.iter().filter_map(at_point).collect()
 }
 
 fn values_of(parameters: &BTreeMap<String, CommandParameter>) -> Result<Map<String, Value>> {
@@ -175,6 +189,9 @@ impl TryFrom<Map<String, Value>> for CommandParameter {
     type Error = String;
 
     fn try_from(mut written: Map<String, Value>) -> Result<CommandParameter, String> {
+        if written.contains_key("when") && written.contains_key("parameters") {
+            return Err("`when` belongs to each of the nested `parameters`".to_owned());
+        }
         if written.len() == 1
             && let Some(nested) = written.remove("parameters")
         {
@@ -235,7 +252,8 @@ mod tests {
             }},
             "size": {"value": 1.0},
         }));
-        let names: Vec<_> = command.drawn().map(|(name, _)| name).collect();
+        let (drawn, _) = command.drawn_and_constants();
+        let names: Vec<String> = drawn.into_keys().collect();
         assert_eq!(names, ["optimizer.schedule.gamma", "rate"]);
 
         let point = BTreeMap::from([
@@ -248,6 +266,30 @@ mod tests {
             "optimizer": {"name": "adam", "schedule": {"gamma": 0.75}}, "rate": 0.2, "size": 1.0,
         });
         assert_eq!(Value::Object(values), wanted);
+    }
+
+    #[test]
+    fn parameters_without_a_value_are_left_out() {
+        let command = command(json!({
+            "optimizer": {"values": ["adam", "sgd"]},
+            "momentum": {"min": 0.0, "max": 1.0, "when": {"optimizer": "sgd"}},
+            "decay": {"value": 0.1, "when": {"optimizer": "adam"}},
+            "schedule": {"parameters": {"gamma": {"values": [1, 2], "when": {"optimizer": "sgd"}}}},
+        }));
+        let point = BTreeMap::from([
+            ("optimizer".to_owned(), json!("adam")),
+            ("decay".to_owned(), json!(0.1)),
+        ]);
+        let values = command.with_point(&point).values().expect("values");
+        let wanted = json!({"optimizer": "adam", "decay": 0.1});
+        assert_eq!(Value::Object(values), wanted);
+
+        let group = json!({"parameters": {"gamma": {"value": 1}}, "when": {"a": 1}});
+        let refused = serde_json::from_value::<CommandParameter>(group).expect_err("refused");
+        assert!(
+            refused.to_string().contains("each of the nested"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -4,11 +4,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::command::CommandConfig;
+use super::conditions::{check_conditions, drawn_and_constants, drawn_under};
 use super::dag::DagConfig;
 use super::init_points::read_init_points;
 use super::pipelines::{MAX_TRIALS, PipelineSpaces, TrialOrder};
@@ -43,6 +45,9 @@ const MODEL: &str = "model";
 
 /// Search spaces of the pipelines, for configurations that only name a pipeline.
 const PIPELINES: &str = include_str!("../../../config/pipelines.yaml");
+
+/// The configuration in which every key has its default.
+static DEFAULTS: LazyLock<Option<Config>> = LazyLock::new(|| yaml::read(DEFAULT).ok());
 
 /// The whole configuration. `config/default.yaml` explains every key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -189,7 +194,8 @@ impl Config {
     }
 
     /// Returns the configuration of one trial. The values of `point` replace the distributions of
-    /// samples and networks, of wait models, or of the parameters of a program.
+    /// samples and networks, of wait models, or of the parameters of a program. A parameter that the
+    /// trial does not have, because its condition does not hold, has the default, or is left out.
     pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
         config.wandb.sweep.init_points.clear();
@@ -199,27 +205,49 @@ impl Config {
         }
         if self.trial_source() == TrialSource::WaitSamples {
             config.provision.model = config.provision.model.with_point(point);
-            return config;
+        } else {
+            config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
+            config.training.parameters = config.training.parameters.with_point(point);
         }
-        config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
-        config.training.parameters = config.training.parameters.with_point(point);
+        if let Some(defaults) = &*DEFAULTS {
+            let parameters = config.preprocessing.parameters;
+            let of_default = &defaults.preprocessing.parameters;
+            config.preprocessing.parameters = parameters.without_conditional(of_default);
+            let parameters = config.training.parameters;
+            let of_default = &defaults.training.parameters;
+            config.training.parameters = parameters.without_conditional(of_default);
+            let model = config.provision.model;
+            config.provision.model = model.without_conditional(&defaults.provision.model);
+        }
         config
     }
 
     /// Returns the parameters that trials of networks, of wait models or of a program draw, by name.
+    /// Those are left out that no trial has, because their condition never holds.
     pub(crate) fn drawn_parameters(&self) -> BTreeMap<String, Distribution> {
-        let owned = |(name, distribution): (Cow<'_, str>, &Distribution)| {
-            (name.into_owned(), distribution.clone())
-        };
+        let (drawn, constants) = self.searched_parameters();
+        drawn_under(drawn, &constants)
+    }
+
+    /// Returns the distributions and the constants of networks and their samples, of wait models or of a
+    /// program, by name.
+    fn searched_parameters(
+        &self,
+    ) -> (
+        BTreeMap<String, Distribution>,
+        BTreeMap<String, serde_json::Value>,
+    ) {
         if let Some(command) = &self.command {
-            return command.drawn().map(owned).collect();
+            return command.drawn_and_constants();
         }
+        let mut all: Vec<(Cow<'_, str>, &Parameter)> = Vec::new();
         if self.trial_source() == TrialSource::WaitSamples {
-            return self.provision.model.drawn().map(owned).collect();
+            all.extend(self.provision.model.all());
+        } else {
+            all.extend(self.preprocessing.parameters.all());
+            all.extend(self.training.parameters.all());
         }
-        let samples = self.preprocessing.parameters.drawn();
-        let network = self.training.parameters.drawn();
-        samples.chain(network).map(owned).collect()
+        drawn_and_constants(all.iter().map(|(name, parameter)| (&**name, *parameter)))
     }
 
     /// Returns the configuration with the given `values` of hyper-parameters of networks and their
@@ -367,6 +395,8 @@ impl Config {
         self.data.check()?;
         self.check_wait_samples()?;
         self.check_command()?;
+        let (drawn, constants) = self.searched_parameters();
+        check_conditions(&drawn, &constants)?;
         self.check_init_points()?;
         let source = self.trial_source();
         if source != TrialSource::WaitSamples && source != TrialSource::Command {

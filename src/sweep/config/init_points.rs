@@ -27,10 +27,39 @@ pub(crate) fn read_init_points(
     let mut read = Vec::new();
     for (at, point) in points.iter().enumerate() {
         let mut values = BTreeMap::new();
-        add_values(&mut values, &format!("{key}[{at}]"), "", point, drawn)?;
+        let place = format!("{key}[{at}]");
+        add_values(&mut values, &place, "", point, drawn)?;
+        check_conditions_hold(&values, &place, drawn)?;
         read.push(values);
     }
     Ok(read)
+}
+
+/// Rejects a value of a parameter whose condition the other values do not fulfil.
+fn check_conditions_hold(
+    values: &BTreeMap<String, Value>,
+    place: &str,
+    drawn: &BTreeMap<String, Distribution>,
+) -> Result<()> {
+    for name in values.keys() {
+        let condition = drawn.get(name).and_then(Distribution::condition);
+        let Some(condition) = condition.filter(|known| drawn.contains_key(&known.parameter)) else {
+            continue;
+        };
+        let other = values.get(&condition.parameter);
+        ensure!(
+            other.is_some_and(|other| condition.holds(other)),
+            hinted(
+                format!(
+                    "`{place}.{}` needs a value of `{}` with which its `when` holds",
+                    escape::value(name),
+                    escape::value(&condition.parameter)
+                ),
+                "give both values, or remove this one"
+            )
+        );
+    }
+    Ok(())
 }
 
 /// Rejects `points` for a grid.
@@ -97,6 +126,7 @@ mod tests {
             "rate": {"min": 0.0, "max": 1.0},
             "optimizer.name": {"values": ["adam", "sgd"]},
             "layers": {"values": [{"size": 8}, {"size": 16}]},
+            "momentum": {"min": 0.0, "max": 1.0, "when": {"optimizer.name": "sgd"}},
         });
         let drawn = serde_json::from_value(drawn).expect("distributions");
         let points = serde_json::from_value(points).expect("points");
@@ -106,14 +136,14 @@ mod tests {
     #[test]
     fn points_have_full_names_and_drawn_values() {
         let points = read(json!([
-            {"rate": 1, "optimizer": {"name": "sgd"}},
+            {"rate": 1, "optimizer": {"name": "sgd"}, "momentum": 0.5},
             {"optimizer.name": "adam", "layers": {"size": 16}},
             {},
         ]));
         assert_eq!(
             json!(points.expect("points")),
             json!([
-                {"rate": 1.0, "optimizer.name": "sgd"},
+                {"rate": 1.0, "optimizer.name": "sgd", "momentum": 0.5},
                 {"optimizer.name": "adam", "layers": {"size": 16}},
                 {},
             ])
@@ -131,6 +161,7 @@ mod tests {
                 refusal(json!({"optimizer": {"name": "lion"}})),
                 refusal(json!({"optimizer": {"nesterov": true}})),
                 refusal(json!({"layers": {"size": 9}})),
+                refusal(json!({"momentum": 0.5, "optimizer": {"name": "adam"}})),
             ]
             .join("\n"),
             @r#"
@@ -140,6 +171,7 @@ mod tests {
         `init_points[1].optimizer.name` is "lion", which the search never draws
         `init_points[1].optimizer.nesterov` is not a parameter that the search draws
         `init_points[1].layers` is {"size":9}, which the search never draws
+        `init_points[1].momentum` needs a value of `optimizer.name` with which its `when` holds
         "#
         );
     }

@@ -1,6 +1,7 @@
 //! The whole configuration, and the sections that only a sweep uses.
 
 mod command;
+mod conditions;
 mod configuration;
 mod dag;
 mod init_points;
@@ -11,6 +12,7 @@ mod tracker_sections;
 mod wandb_file;
 
 pub use command::{CommandConfig, CommandParameter};
+pub(crate) use conditions::{drawn_and_constants, drawn_under};
 pub use configuration::{Config, TrialSource};
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use init_points::InitPoints;

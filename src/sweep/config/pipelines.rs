@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::conditions::{check_conditions, drawn_and_constants};
 use super::init_points::{InitPoints, check_no_grid};
 use super::sweep::Method;
 use poolcast_base::error::hinted;
@@ -123,6 +124,11 @@ impl PipelineSpaces {
             )?;
             let key = format!("pipelines.{name}.init_points");
             check_no_grid(&key, &space.init_points, space.method)?;
+            let parameters = space.parameters.iter();
+            let named = parameters.map(|(name, parameter)| (name.as_str(), parameter));
+            let (drawn, constants) = drawn_and_constants(named);
+            check_conditions(&drawn, &constants)
+                .with_context(|| format!("cannot use `pipelines.{name}`"))?;
             ensure!(
                 space.method != Method::Bayes,
                 hinted(

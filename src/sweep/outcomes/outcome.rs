@@ -398,7 +398,8 @@ pub(crate) fn quarantined_row(
         .then(|| Proposal::find(queue, item))
         .transpose()?;
     let config = sweep.trial_config(item.trial, proposal.as_ref())?;
-    let mut row = TrialRow::quarantined(item, queue.settings.tries, &config);
+    let mut row =
+        TrialRow::quarantined(item, queue.settings.tries, &config).without_missing(&sweep.config);
     row.unseen = proposal.and_then(|proposal| proposal.unseen);
     Ok(row)
 }

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, HashSet};
 use anyhow::{Context as _, Result, ensure};
 use twox_hash::XxHash3_128;
 
-use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace, read_init_points};
+use crate::config::{
+    Config, MAX_TRIALS, Method, PipelineSpace, drawn_and_constants, drawn_under, read_init_points,
+};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
 use poolcast_base::parallel::map_items;
@@ -29,7 +31,7 @@ pub(crate) struct PipelineDraws {
 /// The parameters that a trial draws.
 #[derive(Debug)]
 pub(crate) struct PipelineDraw {
-    /// Every hyper-parameter that the search space names.
+    /// Every hyper-parameter that the search space names and whose condition holds.
     pub(crate) parameters: SearchPoint,
     /// The sizes of the samples of logs.
     pub(crate) samples: SearchPoint,
@@ -162,15 +164,18 @@ impl PipelineSubspace {
             seed,
         };
         let mut samples = sampler.suggest(number, &[])?;
-        let own = self.written.parameters.iter().map(|(key, parameter)| {
-            let value = match parameter {
-                Parameter::Constant(value) => value.clone(),
-                Parameter::Drawn(_) => samples
-                    .remove(&format!("{}{key}", self.prefix))
-                    .unwrap_or_default(),
-            };
-            (key.clone(), value)
-        });
+        let own = self
+            .written
+            .parameters
+            .iter()
+            .filter_map(|(key, parameter)| {
+                let value = match parameter {
+                    Parameter::Constant(value) => value.clone(),
+                    // A parameter whose condition does not hold has no value.
+                    Parameter::Drawn(_) => samples.remove(&format!("{}{key}", self.prefix))?,
+                };
+                Some((key.clone(), value))
+            });
         Ok(PipelineDraw {
             parameters: own.collect(),
             samples,
@@ -197,10 +202,11 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Res
             add(&name, name.to_string(), distribution);
         }
     }
-    for (name, parameter) in &written.parameters {
-        if let Parameter::Drawn(distribution) = parameter {
-            add(name, format!("{prefix}{name}"), distribution);
-        }
+    let named = written.parameters.iter();
+    let named = named.map(|(name, parameter)| (name.as_str(), parameter));
+    let (own, constants) = drawn_and_constants(named);
+    for (name, distribution) in drawn_under(own, &constants) {
+        add(&name, format!("{prefix}{name}"), &distribution);
     }
 
     let points = read_init_points("init_points", &written.init_points, &by_short_name)?;
@@ -210,7 +216,7 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Res
             .map(|(name, value)| (full_names[&name].clone(), value))
             .collect()
     });
-    Ok(SearchSpace::new(drawn).with_first_points(points.collect()))
+    Ok(SearchSpace::with_prefix(drawn, prefix).with_first_points(points.collect()))
 }
 
 fn too_many_points_error(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {

@@ -17,7 +17,7 @@ pub(crate) struct Proposal {
     /// The earlier trials that had not ended when the trial was drawn. The draw knew the results of
     /// all other earlier trials. `None` if trials do not learn from others.
     pub(crate) unseen: Option<Vec<usize>>,
-    /// The value of each drawn parameter.
+    /// The value of each drawn parameter that the trial has.
     pub(crate) point: SearchPoint,
 }
 
@@ -30,12 +30,14 @@ impl Proposal {
 
     /// The proposal of the ended trial `row` in a sweep over `space`.
     pub(crate) fn from_row(space: &SearchSpace, row: &EndedTrial) -> Proposal {
+        let missing = space.missing_parameters(&row.parameters);
+        let names = space.parameters().iter().map(|(name, _)| name);
+        let names = names.filter(|name| !missing.contains(&name.as_str()));
         let value = |name: &String| {
             // A wait model lacks a parameter that was drawn as null.
             let value = row.parameters.get(name).cloned().unwrap_or_default();
             (name.clone(), value)
         };
-        let names = space.parameters().iter().map(|(name, _)| name);
         Proposal {
             item: row.item(),
             unseen: row.unseen.clone(),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::reported_values::ReportedValues;
 use super::trial_config::TrialConfig;
 use crate::config::{CommandParameter, Config, TrialSource};
+use crate::search::SearchSpace;
 use poolcast_config::{MetricName, Parameter, yaml};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
@@ -100,7 +101,7 @@ pub struct EndedTrial {
     pub pipeline: String,
     /// The split that it learns from; only for tables.
     pub split: Option<String>,
-    /// Every hyper-parameter.
+    /// Every hyper-parameter that the trial has.
     pub parameters: BTreeMap<String, Value>,
     /// The earlier trials that had not ended when this one was drawn. It learns from all other earlier
     /// trials, so the draw can be made again from their rows. `None` if trials do not learn from others.
@@ -209,6 +210,16 @@ impl TrialRow {
         }
     }
 
+    /// Removes the parameters that the trial does not have, because their condition in the sweep of
+    /// `config` does not hold. The configuration of the trial has their defaults.
+    pub(crate) fn without_missing(mut self, config: &Config) -> TrialRow {
+        if self.config.pipelines.is_empty() {
+            let space = SearchSpace::from_config(config);
+            self.result.parameters = space.without_missing(self.result.parameters);
+        }
+        self
+    }
+
     /// The checked configuration of the trial.
     ///
     /// # Errors
@@ -219,10 +230,12 @@ impl TrialRow {
 
     /// Its hyper-parameters, without those that have no effect on its kind of wait model.
     pub fn counted_parameters(&self) -> BTreeMap<String, Value> {
-        match self.waits {
-            Some(_) => hyper_parameters(&self.config),
-            None => self.parameters.clone(),
+        if self.waits.is_none() {
+            return self.parameters.clone();
         }
+        let mut counted = hyper_parameters(&self.config);
+        counted.retain(|name, _| self.parameters.contains_key(name));
+        counted
     }
 
     /// The keys by which trials are compared, if the trial has a value: the value, and the

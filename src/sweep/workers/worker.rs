@@ -98,7 +98,8 @@ impl SweepWorker<'_> {
         let proposal = self.proposal(attempt)?;
         let earlier = self.earlier_trials(proposal.as_ref())?;
         let written = self.sweep.trial_config(trial, proposal.as_ref())?;
-        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
+        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written)
+            .without_missing(&self.sweep.config);
         row.unseen = proposal.and_then(|proposal| proposal.unseen);
         let trial = match TrialConfig::new(written) {
             Ok(trial) => trial,

@@ -14,7 +14,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     let add = |parameters: &mut Map<String, Value>, name: &str, parameter: &Parameter| {
         let written = match parameter {
             Parameter::Constant(value) => json!({"value": value}),
-            Parameter::Drawn(distribution) => json!(distribution),
+            Parameter::Drawn(distribution) => unconditional(json!(distribution)),
         };
         parameters.entry(name).or_insert(written);
     };
@@ -32,7 +32,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     }
     if let Some(command) = &config.command {
         for (name, parameter) in &command.parameters {
-            parameters.insert(name.clone(), json!(parameter));
+            parameters.insert(name.clone(), unconditional(json!(parameter)));
         }
     }
     // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
@@ -51,6 +51,23 @@ pub(super) fn sweep_space(config: &Config) -> Value {
         "metric": {"name": sweep.metric.title(), "goal": sweep.metric.goal},
         "parameters": parameters,
     })
+}
+
+/// Removes the conditions of a parameter and of those that are nested in it: W&B has none.
+fn unconditional(mut parameter: Value) -> Value {
+    match parameter
+        .get_mut("parameters")
+        .and_then(Value::as_object_mut)
+    {
+        Some(nested) => nested
+            .values_mut()
+            .for_each(|one| *one = unconditional(one.take())),
+        None => {
+            let keys = parameter.as_object_mut();
+            keys.map(|keys| keys.remove("when"));
+        }
+    }
+    parameter
 }
 
 /// Returns W&B's name for a search method. W&B has none for Sobol points.

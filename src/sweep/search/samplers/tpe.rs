@@ -42,11 +42,11 @@ pub(in crate::search) fn point(
     trial: usize,
     history: &[ObservedTrial],
 ) -> SearchPoint {
-    let known: Vec<(f64, Vec<f64>)> = history
+    let known: Vec<(f64, Vec<Option<f64>>)> = history
         .iter()
         .filter_map(|one| {
-            let ranges = space.quantile_ranges(&one.point)?;
-            let middles = ranges.iter().map(|[low, high]| (low + high) / 2.0);
+            let ranges = space.quantile_ranges(&one.point)?.into_iter();
+            let middles = ranges.map(|range| range.map(|[low, high]| (low + high) / 2.0));
             Some((trial_loss(one, goal), middles.collect()))
         })
         .collect();
@@ -64,7 +64,7 @@ pub(in crate::search) fn point(
     let estimate = |group: &[usize]| {
         let numbers: BTreeSet<usize> = group.iter().copied().collect();
         let points = numbers.into_iter().map(|number| &known[number].1[..]);
-        ParzenEstimator::new(space, &points.collect::<Vec<&[f64]>>())
+        ParzenEstimator::new(space, &points.collect::<Vec<&[Option<f64>]>>())
     };
     let (best, others) = (estimate(best), estimate(others));
 
@@ -104,10 +104,17 @@ struct ParzenEstimator {
     /// Number of trials.
     count: usize,
     /// The kernels of all trials along each parameter.
-    parameters: Vec<ParameterKernels>,
+    parameters: Vec<TrialKernels>,
 }
 
-/// The kernels of all trials along one parameter.
+/// The kernels along one parameter, and which of them belongs to each trial. A trial without the
+/// parameter has none, and counts as flat.
+struct TrialKernels {
+    of_trials: Vec<Option<usize>>,
+    kernels: ParameterKernels,
+}
+
+/// The kernels of the trials that have one parameter.
 enum ParameterKernels {
     /// Kernels on a scale.
     Scale(Vec<TruncatedNormal>),
@@ -122,10 +129,15 @@ enum ParameterKernels {
 
 impl ParzenEstimator {
     /// Estimates the density of `trials`, in order. They are points of `space`.
-    fn new(space: &SearchSpace, trials: &[&[f64]]) -> ParzenEstimator {
+    fn new(space: &SearchSpace, trials: &[&[Option<f64>]]) -> ParzenEstimator {
         let kernels = |at: usize, categories: Option<usize>| {
-            let centres: Vec<f64> = trials.iter().map(|trial| trial[at]).collect();
-            match categories {
+            let centres: Vec<f64> = trials.iter().filter_map(|trial| trial[at]).collect();
+            let mut next = 0..;
+            let of_trials = trials
+                .iter()
+                .map(|trial| trial[at].and_then(|_| next.next()));
+            let of_trials = of_trials.collect();
+            let kernels = match categories {
                 None => ParameterKernels::Scale(neighbour_kernels(&centres)),
                 // One observation of each category is shared among all kernels, so that a category
                 // with few trials is not given up early.
@@ -134,7 +146,8 @@ impl ParzenEstimator {
                     centres,
                     count,
                 },
-            }
+            };
+            TrialKernels { of_trials, kernels }
         };
         let parameters = space.parameters().iter().enumerate();
         ParzenEstimator {
@@ -152,21 +165,24 @@ impl ParzenEstimator {
             .map(|kernels| {
                 let share: f64 = generator.random();
                 // The flat kernel is the last one.
-                if number == self.count {
-                    return share;
+                match kernels.of_trials.get(number).copied().flatten() {
+                    Some(kernel) => kernels.kernels.draw_quantile(kernel, share, generator),
+                    None => share,
                 }
-                kernels.draw_quantile(number, share, generator)
             })
             .collect()
     }
 
     /// Returns the logarithm of the mean density over the values of a point with these `ranges` of
     /// quantiles.
-    fn log_density(&self, ranges: &[[f64; 2]]) -> f64 {
+    fn log_density(&self, ranges: &[Option<[f64; 2]>]) -> f64 {
         let density_around = |number: usize| -> f64 {
             let parameters = self.parameters.iter().zip(ranges);
             parameters
-                .map(|(kernels, range)| kernels.density(number, *range))
+                .filter_map(|(kernels, range)| {
+                    let kernel = kernels.of_trials[number]?;
+                    Some(kernels.kernels.density(kernel, (*range)?))
+                })
                 .product()
         };
         let sum: f64 = 1.0 + (0..self.count).map(density_around).sum::<f64>();
@@ -344,6 +360,38 @@ mod tests {
         let function = FUNCTIONS.iter().find(is_small).expect("known");
         let median = median_best(function, Method::Bayes, 4);
         assert!(median <= function.largest_median, "{median}");
+    }
+
+    #[test]
+    fn parameter_is_learned_from_the_trials_that_have_it() {
+        let space = space_of(&json!({
+            "kind": {"values": ["a", "b"]},
+            "rate": {"min": 0.0, "max": 1.0, "when": {"kind": "a"}},
+        }));
+        let sampler = Sampler {
+            space: &space,
+            method: Method::Bayes,
+            goal: Goal::Minimize,
+            seed: 1,
+        };
+        let mut history: Vec<ObservedTrial> = Vec::new();
+        for trial in 1..=60 {
+            let point = sampler.suggest(trial, &history).expect("a point");
+            let rate = point.get("rate").and_then(serde_json::Value::as_f64);
+            assert_eq!(rate.is_some(), point["kind"] == json!("a"), "{point:?}");
+            let value = rate.map_or(1.0, |rate| (rate - 0.7).abs());
+            history.push(ObservedTrial {
+                point,
+                value: Some(value),
+            });
+        }
+        let best = history.iter().filter_map(|one| one.value);
+        assert!(best.fold(f64::INFINITY, f64::min) < 0.02);
+        let late = history[40..].iter().filter(|one| one.value < Some(0.3));
+        assert!(
+            late.count() > 12,
+            "most of them have the parameter, near the best value"
+        );
     }
 
     #[test]
