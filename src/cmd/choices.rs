@@ -15,11 +15,12 @@ use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
 use poolcast_cli::{SweepChoiceArgs, SweepInitArgs};
-use poolcast_config::Parameter;
+use poolcast_config::{Metric, Parameter};
 use poolcast_pipelines::ImportanceMeasure;
 use poolcast_sweep::config::{Config, PipelineSpaces, TrialSource};
 use poolcast_sweep::{
-    self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
+    self as sweep, FrontTrial, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder,
+    TrialOutcomes, TrialRow,
 };
 
 /// Version of the JSON document with the best trials.
@@ -248,11 +249,32 @@ fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
         parameters.push(vec![format!("  {name}"), sweep::plain_value(value)]);
     }
     output::print(&output::aligned_table(&parameters))?;
+    output::print(&front_text(&sweep.config, &choice.front))?;
     output::print(&evaluation_rows(choice))?;
     output::print(&importance_rows(choice))?;
 
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     output::print(&format!("its model is in {}\n", escape::path(&dir)))
+}
+
+/// The Pareto front of a sweep with several metrics, one trial a line; empty for other sweeps.
+pub(super) fn front_text(config: &Config, front: &[FrontTrial]) -> String {
+    if front.is_empty() {
+        return String::new();
+    }
+    let metrics: Vec<&Metric> = config.wandb.sweep.metric.all().collect();
+    let mut rows = vec![vec!["  trial".to_owned()]];
+    rows[0].extend(metrics.iter().map(|metric| metric.title()));
+    for one in front {
+        let values = metrics.iter().zip(&one.values);
+        let values = values.map(|(metric, value)| metric.value_text(*value));
+        rows.push([vec![format!("  {}", one.trial)], values.collect()].concat());
+    }
+    format!(
+        "Pareto front, {} that no other trial dominates:\n{}",
+        output::counted(front.len(), "trial"),
+        output::aligned_table(&rows)
+    )
 }
 
 /// The scores on further splits, one line each.

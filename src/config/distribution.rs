@@ -549,7 +549,6 @@ mod tests {
             if let Ok(distribution) = read(&written) {
                 let value = distribution.draw(unit);
                 prop_assert!(value.is_number());
-                prop_assert_eq!(distribution.accept(&value), Some(value.clone()));
                 prop_assert!(distribution.unit_range(&value).is_none_or(|[low, high]| 0.0 <= low && low <= high && high <= 1.0));
                 let again: Distribution = serde_json::from_value(json!(distribution)).expect("read");
                 prop_assert_eq!(again.draw(unit), value);

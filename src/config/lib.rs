@@ -19,6 +19,7 @@ mod sample_words;
 mod search_parameters;
 mod secrets;
 mod states;
+mod sweep_metrics;
 mod threshold;
 mod training_keys;
 mod wait_model_words;
@@ -43,6 +44,7 @@ pub use sample_words::{
 };
 pub use search_parameters::SearchParameters;
 pub use states::{StateEvent, StateEvents};
+pub use sweep_metrics::SweepMetrics;
 pub use threshold::Threshold;
 pub use training_keys::TrainingKeys;
 pub use wait_model_words::{WaitModelName, WaitModelSize, WaitModelTarget};

@@ -1,6 +1,8 @@
 //! The part on the best model: its scores beside the baselines, and estimates without selection
 //! bias.
 
+use std::collections::BTreeSet;
+
 use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
@@ -10,7 +12,7 @@ use poolcast_holds::training::{
     MethodScores, ModelEvaluation, ProbedScores, ScoreInterval, find_score,
 };
 use poolcast_sweep::config::TrialSource;
-use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SplitChoice};
+use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SplitChoice, pareto_front};
 
 /// Makes the part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
@@ -28,6 +30,7 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     if !inputs.choices.is_empty() {
         blocks.push(ReportBlock::Table(choice_table(inputs)));
     }
+    blocks.extend(front_table(inputs).map(ReportBlock::Table));
     if blocks.is_empty() {
         blocks.push(ReportBlock::Missing(MissingInput {
             text: "No trial has a value yet.".to_owned(),
@@ -43,6 +46,35 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
         },
         blocks,
     }
+}
+
+/// Lists the Pareto front of each split; `None` for a sweep with one metric.
+fn front_table(inputs: &ReportInputs) -> Option<ReportTable> {
+    let metrics = &inputs.config.wandb.sweep.metric;
+    let titles: Vec<String> = metrics.all().map(words::metric_title).collect();
+    let mut columns = vec![("trial", 0), ("model", 0), ("split", 0)];
+    columns.extend(titles.iter().map(|title| (title.as_str(), 4)));
+    let mut table = ReportTable::new(
+        "Pareto front: trials that no other trial dominates",
+        &columns,
+    );
+
+    let splits: BTreeSet<&Option<String>> = inputs.trials.iter().map(|one| &one.split).collect();
+    for split in splits {
+        let of_split = inputs.trials.iter().filter(|one| one.split == *split);
+        let values = of_split.map(|one| (one.trial, one.value, &one.more_values[..]));
+        for one in pareto_front(metrics, values) {
+            let trial = inputs
+                .trials
+                .iter()
+                .find(|known| known.trial == one.trial)?;
+            let split = split.as_deref().map_or(ReportCell::Empty, ReportCell::from);
+            let mut row = vec![one.trial.into(), trial.model.as_str().into(), split];
+            row.extend(one.values.into_iter().map(ReportCell::from));
+            table.rows.push(row);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Says which trial was chosen by which metric.

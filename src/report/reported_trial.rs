@@ -35,6 +35,8 @@ pub(super) struct ReportedTrial {
     pub(super) log_tail: Vec<String>,
     /// Value by which the sweep compares trials.
     pub(super) value: Option<f64>,
+    /// Values of the further metrics of the sweep.
+    pub(super) more_values: Vec<Option<f64>>,
     /// Value of the sweep's metric in the epoch that a network has, or of a fit.
     pub(super) kept_value: Option<f64>,
     /// Values of this metric after each epoch of a network.
@@ -86,6 +88,7 @@ impl ReportedTrial {
             error: row.error.as_deref().map(words::shown),
             log_tail: of_program.map_or(Vec::new(), |reported| reported.log_tail.clone()),
             value: row.value.filter(|value| value.is_finite()),
+            more_values: row.more_values.clone(),
             kept_value: scores.and_then(|scores| scores.watched(metric)),
             values,
             loss: scores.and_then(|scores| scores.loss()),

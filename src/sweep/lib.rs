@@ -15,12 +15,12 @@ pub use attempts::{
     PipelineTask, SweepPart, TrialPredictions, measure_trial, part_at_work, part_rows,
 };
 pub use outcomes::{
-    BestModel, BestTrial, EnsembleChoice, EvaluatedChoices, FMeasureThreshold, InputKind,
-    InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes, TrialResult,
-    TrueTargets, best_model_info, best_outcome, best_trial, choose_model, choose_pipelines,
-    clean_up, conclude_parts, csv_line, default_keep, evaluate_choices, find_members, lost_row,
-    no_better_than_chance, probed_scores, resolve_run, trial_rows, write_best_model,
-    write_ensemble,
+    BestModel, BestTrial, EnsembleChoice, EvaluatedChoices, FMeasureThreshold, FrontTrial,
+    InputKind, InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
+    TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
+    choose_pipelines, clean_up, conclude_parts, csv_line, default_keep, evaluate_choices,
+    find_members, lost_row, no_better_than_chance, pareto_front, probed_scores, resolve_run,
+    trial_rows, write_best_model, write_ensemble,
 };
 pub use plan::{
     BEST_FILE, CHOSEN_FILE, EndedTrial, FEW_HOLDS_FILE, GivenPoint, GivenPoints, INFO_FILE,

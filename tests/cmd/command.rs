@@ -36,6 +36,9 @@ parameters:
       name: {value: small}
 "#;
 
+/// Metrics of a program that reports a cost, too.
+const TWO_METRICS: &str = "[{name: val.loss, goal: minimize}, {name: cost, goal: minimize}]";
+
 /// A test directory with the sweep `sweep.yaml` of the program `train.sh`.
 fn place(sweep: &str, program: &str) -> Place {
     let place = Place::new();
@@ -81,11 +84,14 @@ fn runs(pid: u32) -> bool {
 pub(crate) fn program_documents() -> PrintedKeys {
     let program = r#"
 if [ "$POOLCAST_TRIAL" = 1 ]; then echo last; exit 3; fi
-echo '{"val": {"loss": 1}}'
+echo '{"val": {"loss": 1}, "cost": 2}'
 "#;
     let all_fail = place(SWEEP, "echo last; exit 3\n");
     all_fail.run("sweep run sweep.yaml -o out");
-    let place = place(&SWEEP.replace("run_cap: 6", "run_cap: 2"), program);
+    let several = SWEEP
+        .replace("run_cap: 6", "run_cap: 2")
+        .replace("{name: val.loss, goal: minimize}", TWO_METRICS);
+    let place = place(&several, program);
     place.stdout("sweep run sweep.yaml -o out");
     let mut printed = print_all(
         &place,
@@ -438,6 +444,74 @@ fn changed_trials_do_not_extend_a_sweep() {
         "{fewer}"
     );
     assert_eq!(rows(&place), before);
+}
+
+#[test]
+fn programs_get_the_parameters_that_their_trial_has() {
+    let sweep = SWEEP.replace("random", "grid").replace(
+        "{min: 0.25, max: 1.0}",
+        "{values: [1, 2], when: {model.depth: [2, 3]}}",
+    );
+    let place = place(&sweep, "echo \"$@\"\necho '{\"val\": {\"loss\": 1}}'\n");
+    let planned = place.stdout("sweep init sweep.yaml -o out");
+    assert_eq!(planned, "5 trials are planned in out\n", "1 + 2 + 2");
+    place.stdout("sweep run out");
+    let arguments = |trial| {
+        let output = output_of(&place, trial);
+        output.lines().next().map(str::to_owned)
+    };
+    let model = |depth: usize| format!("--model={{'depth': {depth}, 'name': 'small'}}");
+    assert_eq!(arguments(1), Some(model(1)));
+    assert_eq!(arguments(5), Some(format!("{} --rate=2", model(3))));
+    let rates: Vec<Value> = rows(&place)
+        .iter()
+        .map(|row| row["parameters"]["rate"].clone())
+        .collect();
+    assert_eq!(json!(rates), json!([null, 1, 2, 1, 2]));
+
+    place.write("sweep.yaml", sweep.replace("model.depth", "depth"));
+    let refused = place.run("sweep init sweep.yaml -o other");
+    assert!(
+        refused.stderr.contains("`when` of `rate` names `depth`"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn several_metrics_have_a_pareto_front() {
+    let sweep = SWEEP
+        .replace("{name: val.loss, goal: minimize}", TWO_METRICS)
+        .replace("random", "grid")
+        .replace("{min: 0.25, max: 1.0}", "{values: [1, 2, 4, 3]}")
+        .replace("[1, 2, 3]", "[1]");
+    let program = format!("{TRAIN}echo \"{{\\\"cost\\\": $(( rate > 3 ? 3 : 5 - rate ))}}\"\n");
+    let place = place(&sweep, &program);
+    place.stdout("sweep run sweep.yaml -o out");
+    let best = place.stdout("sweep best out");
+    let (_, front) = best.split_once("\nPareto").expect("a front");
+    insta::assert_snapshot!(front, @"
+    front, 3 trials that no other trial dominates:
+      trial  val.loss    cost
+      1        1.0000  4.0000
+      2        2.0000  3.0000
+      4        3.0000  2.0000
+    ");
+    assert_eq!(
+        place.json("sweep best out --json")["front"],
+        json!([{"trial": 1, "values": [1.0, 4.0]}, {"trial": 2, "values": [2.0, 3.0]}, {"trial": 4, "values": [3.0, 2.0]}])
+    );
+    assert!(place.stdout("report out --json").contains("Pareto front"));
+    for (from, to) in [
+        ("method: grid", "method: bayes"),
+        (
+            "run_cap: 6",
+            "early_terminate: {type: hyperband, min_iter: 1}",
+        ),
+    ] {
+        place.write("sweep.yaml", sweep.replace(from, to));
+        let refused = place.run("sweep init sweep.yaml -o other");
+        assert!(refused.stderr.contains("needs one metric"), "{refused}");
+    }
 }
 
 #[test]

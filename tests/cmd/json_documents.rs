@@ -390,7 +390,9 @@ fn table_documents() -> PrintedKeys {
         ],
     );
 
-    let place = pipelines_of_numbers::place(&[]);
+    let loss = "{name: validation_loss, goal: minimize}";
+    let several = format!("[{loss}, {{name: r2, goal: maximize}}]");
+    let place = pipelines_of_numbers::place(&[(loss, &several)]);
     place.stdout("sweep init numbers.yaml");
     place.stdout("sweep run sweep");
     let calls = [

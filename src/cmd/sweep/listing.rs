@@ -224,7 +224,7 @@ struct ListedScores {
 impl ListedScores {
     fn of(config: &Config) -> ListedScores {
         const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
-        let metric = config.wandb.sweep.metric.clone();
+        let metric = config.wandb.sweep.metric.first().clone();
         if config.trial_source() == TrialSource::WaitSamples {
             let chosen_by = metric.name.to_string();
             let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
 
 use self::sweep_page::sweep_page;
 use self::tracker_lines::{TrackedStatus, add_trackers};
@@ -39,7 +40,8 @@ use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{
-    self as sweep, EarlierSweep, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
+    self as sweep, EarlierSweep, FrontTrial, SweepFolder, SweepStatus, TrialOutcome, TrialOutcomes,
+    TrialRow, events_dir,
 };
 use poolcast_tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
@@ -364,10 +366,12 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         .find(|row| row.trial == best.trial)
         .context("the best trial has no row")?;
 
+    let front = front_of(&sweep, &TrialOutcomes::from_rows(rows.clone()));
     if args.json {
-        output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
+        output::print_json(choices::BEST_SCHEMA_VERSION, &BestDocument { row, front })?;
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
+        output::print(&choices::front_text(&sweep.config, &front))?;
         output::print(&text::trials::ensemble_text(&best, &sweep.dir))?;
         output::print(&text::trials::inputs_text(&best))?;
         let of_best = sweep::no_better_than_chance(&sweep, &best)?;
@@ -379,12 +383,15 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 /// Shows the best trial over samples of waits, or of a program.
 fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
     let row = best_row(sweep)?;
+    let outcomes = TrialOutcomes::read(sweep)?;
+    let front = front_of(sweep, &outcomes);
     if as_json {
-        output::print_json(choices::BEST_SCHEMA_VERSION, &row)?;
+        let document = BestDocument { row: &row, front };
+        output::print_json(choices::BEST_SCHEMA_VERSION, &document)?;
         return Ok(EXIT_DONE);
     }
-    let ended = TrialOutcomes::read(sweep)?.all().len();
-    output::print(&best_text(sweep, &row, ended))?;
+    output::print(&best_text(sweep, &row, outcomes.all().len()))?;
+    output::print(&choices::front_text(&sweep.config, &front))?;
     let Some(waits) = &row.waits else {
         return Ok(EXIT_DONE);
     };
@@ -394,6 +401,21 @@ fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
         escape::path(&sweep.dir)
     ))?;
     Ok(EXIT_DONE)
+}
+
+/// The document that `--json` prints for the best trial of a sweep without pipelines.
+#[derive(Serialize)]
+struct BestDocument<'a> {
+    #[serde(flatten)]
+    row: &'a TrialRow,
+    /// The Pareto front; only for a sweep with several metrics.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    front: Vec<FrontTrial>,
+}
+
+fn front_of(sweep: &SweepFolder, outcomes: &TrialOutcomes) -> Vec<FrontTrial> {
+    let values = outcomes.all().iter().map(TrialOutcome::metric_values);
+    sweep::pareto_front(&sweep.config.wandb.sweep.metric, values)
 }
 
 fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {

@@ -400,7 +400,9 @@ impl Config {
         self.check_init_points()?;
         let source = self.trial_source();
         if source != TrialSource::WaitSamples && source != TrialSource::Command {
-            (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
+            for metric in self.wandb.sweep.metric.all() {
+                metric.check("wandb.sweep.metric", self.data.task)?;
+            }
         }
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
@@ -483,7 +485,7 @@ impl Config {
             )
         );
         ensure!(
-            self.wandb.sweep.metric.name == MetricName::Reported,
+            (self.wandb.sweep.metric.all()).all(|metric| metric.name == MetricName::Reported),
             "`wandb.sweep.metric.name` must be `reported` for trials of a program"
         );
         command.check()
@@ -521,7 +523,8 @@ impl Config {
             )
             .into());
         }
-        self.provision.check_metric(&self.wandb.sweep.metric)
+        let mut metrics = self.wandb.sweep.metric.all();
+        metrics.try_for_each(|metric| self.provision.check_metric(metric))
     }
 
     /// Rejects a search space in this configuration if a sweep on W&B provides the points.

@@ -1,11 +1,13 @@
 //! The section `wandb.sweep`: how a sweep draws its trials, and which trials it stops early.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::init_points::{InitPoints, check_no_grid};
 use poolcast_base::error::hinted;
-use poolcast_config::{Metric, check_range};
+use poolcast_config::{SweepMetrics, check_range};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,7 +17,7 @@ pub struct SweepConfig {
     #[serde(default)]
     pub id: Option<String>,
     pub method: Method,
-    pub metric: Metric,
+    pub metric: SweepMetrics,
     pub run_cap: Option<usize>,
     pub early_terminate: Option<EarlyTerminate>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -177,6 +179,35 @@ impl SweepConfig {
         Ok(())
     }
 
+    /// Rejects several metrics for what needs one.
+    fn check_metrics(&self) -> Result<()> {
+        if self.metric.others().is_empty() {
+            return Ok(());
+        }
+        for (key, is_given) in [
+            ("method: bayes", self.method == Method::Bayes),
+            ("early_terminate", self.early_terminate.is_some()),
+            ("target", self.metric.all().any(|one| one.target.is_some())),
+        ] {
+            ensure!(
+                !is_given,
+                hinted(
+                    format!("`{key}` needs one metric, and `metric` lists several"),
+                    "keep one metric, or use `method: random` or `method: grid` without it"
+                )
+            );
+        }
+        let mut titles = BTreeSet::new();
+        for metric in self.metric.all() {
+            ensure!(
+                titles.insert(metric.title()),
+                "`metric` lists `{}` twice",
+                poolcast_base::escape::value(&metric.title())
+            );
+        }
+        Ok(())
+    }
+
     /// Rejects what W&B's schema rejects. `epochs` is the maximum number of epochs of a trial.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
         self.check_id()?;
@@ -194,6 +225,7 @@ impl SweepConfig {
                 "add `deterministic: true`, or remove `trials_per_round`"
             )
         );
+        self.check_metrics()?;
         match &self.early_terminate {
             None => Ok(()),
             Some(EarlyTerminate::Hyperband(hyperband)) => hyperband.check(),

@@ -124,7 +124,7 @@ impl FileReader<'_> {
         self.note_other_keys()?;
 
         let method = self.method()?;
-        let metric = self.metric(&method)?;
+        let metric = self.metrics(&method)?;
         let command = self.command(path)?;
         let mut sweep = json!({"method": method, "metric": metric});
         let stem = path.file_stem().and_then(|stem| stem.to_str());
@@ -142,7 +142,9 @@ impl FileReader<'_> {
             }
         }
         ensure!(
-            sweep.get("early_terminate").is_none() || metric.get("reported").is_some(),
+            sweep.get("early_terminate").is_none()
+                || metric.is_array()
+                || metric.get("reported").is_some(),
             hinted(
                 "`early_terminate` needs a metric to compare",
                 "add `metric: {name: NAME, goal: minimize}`"
@@ -246,8 +248,17 @@ impl FileReader<'_> {
         ))
     }
 
-    fn metric(&mut self, method: &str) -> Result<Value> {
-        let metric = match self.keys.get("metric") {
+    fn metrics(&mut self, method: &str) -> Result<Value> {
+        let written = self.keys.get("metric").cloned();
+        let Some(Value::Array(all)) = written else {
+            return self.metric(method, written.as_ref());
+        };
+        let read = all.iter().map(|one| self.metric(method, Some(one)));
+        Ok(Value::Array(read.collect::<Result<_>>()?))
+    }
+
+    fn metric(&mut self, method: &str, written: Option<&Value>) -> Result<Value> {
+        let metric = match written {
             None | Some(Value::Null) => {
                 ensure!(
                     method != "bayes",

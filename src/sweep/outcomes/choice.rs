@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
 use super::best_trial::BestTrial;
-use super::outcome::TrialOutcomes;
+use super::outcome::{TrialOutcome, TrialOutcomes};
+use super::pareto_front::{FrontTrial, pareto_front};
 use crate::attempts::FeatureImportances;
 use crate::attempts::MAX_COMPARED_TRIALS;
 use crate::attempts::trial_data;
@@ -60,6 +61,9 @@ pub struct SplitChoice {
     pub importances: Option<FeatureImportances>,
     /// The best trial of each pipeline.
     pub pipelines: BTreeMap<String, BestTrial>,
+    /// The Pareto front of its trials; empty for a sweep with one metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub front: Vec<FrontTrial>,
 }
 
 /// Chooses the best trial of each split in `outcomes`.
@@ -95,7 +99,8 @@ fn choose_among(
     outcomes: &mut TrialOutcomes,
     places: &[usize],
 ) -> Result<Option<SplitChoice>> {
-    let metric = sweep.config.wandb.sweep.metric.clone();
+    let metrics = &sweep.config.wandb.sweep.metric;
+    let metric = metrics.first().clone();
     let compared = || places.iter().map(|at| &outcomes.all()[*at]);
     let Some(BestTrial { trial, value }) = BestTrial::among(&metric, compared()) else {
         return Ok(None);
@@ -109,6 +114,8 @@ fn choose_among(
             pipelines.insert(name.to_string(), best);
         }
     }
+
+    let front = pareto_front(metrics, compared().map(TrialOutcome::metric_values));
 
     let row = outcomes
         .row_of(trial)?
@@ -127,6 +134,7 @@ fn choose_among(
         evaluation: BTreeMap::new(),
         importances: None,
         pipelines,
+        front,
     };
 
     // With more trials than this, the predictions of each trial are not kept.

@@ -13,6 +13,7 @@ mod ensemble_model;
 mod found_members;
 mod input_values;
 mod outcome;
+mod pareto_front;
 mod probed_scores;
 mod results;
 mod rolling_truth;
@@ -33,6 +34,7 @@ pub(crate) use outcome::earlier_trials;
 #[cfg(test)]
 pub(crate) use outcome::quarantined_row;
 pub use outcome::{TrialOutcome, TrialOutcomes};
+pub use pareto_front::{FrontTrial, pareto_front};
 pub use probed_scores::probed_scores;
 pub use results::{choose_model, clean_up, default_keep, trial_rows};
 pub(crate) use results::{write_results, write_rows};

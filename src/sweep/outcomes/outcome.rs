@@ -32,6 +32,8 @@ pub struct TrialOutcome {
     pub ended: TrialEnd,
     /// The value by which the sweep chooses.
     pub value: Option<f64>,
+    /// The values of the further metrics of the sweep, in their order.
+    pub more_values: Vec<Option<f64>>,
     /// The trial's duration, in seconds.
     pub seconds: f64,
     /// The pipeline that the trial fits, or the network's model.
@@ -50,6 +52,12 @@ impl TrialOutcome {
         Some((self.value?, self.tie_breaker))
     }
 
+    /// The number of the trial, its value of the first metric, and those of the others, as
+    /// [`pareto_front`](super::pareto_front()) takes them.
+    pub fn metric_values(&self) -> (usize, Option<f64>, &[Option<f64>]) {
+        (self.trial, self.value, &self.more_values)
+    }
+
     /// The group of trials that it is compared with.
     pub(crate) fn comparison_group(&self) -> ComparisonGroup {
         ComparisonGroup {
@@ -66,6 +74,8 @@ struct OutcomeFields {
     budget: usize,
     ended: TrialEnd,
     value: Option<f64>,
+    #[serde(default)]
+    more_values: Vec<Option<f64>>,
     seconds: f64,
     pipeline: String,
     split: Option<String>,
@@ -142,6 +152,7 @@ impl SharedNames {
             split,
             is_fit,
             tie_breaker,
+            more_values: row.more_values,
         }
     }
 
@@ -169,6 +180,7 @@ impl SharedNames {
             split,
             is_fit: row.fit.is_some(),
             tie_breaker,
+            more_values: row.more_values.clone(),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
 use super::outcome::{TrialOutcome, TrialOutcomes};
+use super::pareto_front::pareto_front;
 use crate::attempts::publish_attempt;
 use crate::attempts::{KeptTrials, MAX_COMPARED_TRIALS};
 use crate::config::TrialSource;
@@ -207,8 +208,8 @@ pub fn choose_model(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestModel>
 }
 
 /// Removes the models of all but the `keep` best networks. Also removes all files of pipeline fits,
-/// except for the `keep` best of each split. The members of the ensemble of `best` are kept, and all
-/// files of programs.
+/// except for the `keep` best of each split. The members of the ensemble of `best` and of the Pareto front
+/// are kept, and all files of programs.
 fn remove_other_models(
     sweep: &SweepFolder,
     outcomes: &TrialOutcomes,
@@ -222,6 +223,13 @@ fn remove_other_models(
     let mut kept = trials_to_keep(sweep, all, keep);
     if let Some(ensemble) = best.and_then(|best| best.ensemble.as_ref()) {
         kept.extend(ensemble.trials.iter().map(|member| member.trial));
+    }
+    let splits: BTreeSet<_> = all.iter().map(|outcome| &outcome.split).collect();
+    for split in splits {
+        let of_split = all.iter().filter(|outcome| outcome.split == *split);
+        let values = of_split.map(TrialOutcome::metric_values);
+        let front = pareto_front(&sweep.config.wandb.sweep.metric, values);
+        kept.extend(front.into_iter().map(|one| one.trial));
     }
 
     let is_over_waits = sweep.config.trial_source() == TrialSource::WaitSamples;

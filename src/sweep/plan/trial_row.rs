@@ -12,7 +12,7 @@ use super::reported_values::ReportedValues;
 use super::trial_config::TrialConfig;
 use crate::config::{CommandParameter, Config, TrialSource};
 use crate::search::SearchSpace;
-use poolcast_config::{MetricName, Parameter, yaml};
+use poolcast_config::{Metric, MetricName, Parameter, yaml};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
@@ -85,7 +85,10 @@ pub struct EndedTrial {
     pub error: Option<String>,
     /// The value by which the sweep chooses.
     pub value: Option<f64>,
-    /// This value after each epoch, where it was defined.
+    /// The values of the further metrics of the sweep, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_values: Vec<Option<f64>>,
+    /// The value by which the sweep chooses after each epoch, where it was defined.
     pub values: Vec<Option<f64>>,
     /// The attempt that counts, from 1.
     pub attempt: u32,
@@ -179,6 +182,7 @@ impl TrialRow {
             ended_on_request: false,
             error: None,
             value: None,
+            more_values: Vec::new(),
             values: Vec::new(),
             attempt: entry.attempt,
             worker: worker.to_owned(),
@@ -255,11 +259,18 @@ impl TrialRow {
         Some((self.value?, metric.tie_breaker(loss, roc_auc)))
     }
 
+    /// The values of the further metrics of the sweep.
+    fn further(&self, value: impl Fn(&Metric) -> Option<f64>) -> Vec<Option<f64>> {
+        let others = self.config.wandb.sweep.metric.others();
+        others.iter().map(value).collect()
+    }
+
     /// Records the result of a training.
     pub(crate) fn set_training(&mut self, metrics: TrainingMetrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
         self.value = metrics.value(name);
+        self.more_values = self.further(|metric| metrics.value(metric.name));
         if metrics.status == TrainingStatus::TerminatedEarly {
             // With this number of epochs, the trial can be made again.
             self.config.epochs = metrics.epochs;
@@ -270,6 +281,7 @@ impl TrialRow {
     /// Records the result of a fit: its scores, and the duration of each of its fits in seconds.
     pub(crate) fn set_fit(&mut self, scores: FitScores, seconds: Vec<f64>) {
         self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.more_values = self.further(|metric| scores.watched(metric.name));
         self.fit = Some(scores);
         self.fit_seconds = seconds;
     }
@@ -277,6 +289,7 @@ impl TrialRow {
     /// Records the result of a wait model.
     pub(crate) fn set_waits(&mut self, scores: WaitModelScores) {
         self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.more_values = self.further(|metric| scores.watched(metric.name));
         self.values = vec![self.value];
         self.waits = Some(scores);
     }
@@ -290,6 +303,11 @@ impl TrialRow {
         reported: ReportedValues,
     ) {
         self.value = value;
+        let is_judged = value.is_some();
+        self.more_values = self.further(|metric| {
+            let last = reported.last.get(metric.reported.as_deref()?).copied();
+            last.filter(|_| is_judged)
+        });
         self.values = values;
         self.reported = Some(reported);
     }

@@ -105,6 +105,9 @@ impl SearchSpace {
 
     /// Removes the values of parameters whose condition does not hold.
     pub(crate) fn without_missing(&self, mut point: SearchPoint) -> SearchPoint {
+        if self.parents.iter().all(Option::is_none) {
+            return point;
+        }
         let missing: Vec<String> = {
             let missing = self.missing_parameters(&point).into_iter();
             missing.map(str::to_owned).collect()

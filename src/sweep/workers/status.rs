@@ -176,7 +176,7 @@ impl SweepStatus {
         running: Vec<RunningTrial>,
         manager: Option<LiveProcess>,
     ) -> SweepStatus {
-        let metric = sweep.config.wandb.sweep.metric.clone();
+        let metric = sweep.config.wandb.sweep.metric.first().clone();
         let best = BestTrial::among(&metric, ended);
 
         let mut done = 0;

@@ -45,7 +45,7 @@ impl TrackedSweep {
     pub(super) fn from_config(sweep: &Config) -> TrackedSweep {
         TrackedSweep {
             name: sweep.wandb.sweep.name.clone(),
-            metric: sweep.wandb.sweep.metric.clone(),
+            metric: sweep.wandb.sweep.metric.first().clone(),
             pipelines: sweep.pipelines.keys().cloned().collect(),
             parameter_names: ParameterNames::from_config(sweep),
         }
