@@ -196,7 +196,7 @@ impl ListedTrial {
             number(self.value),
         ];
         let metrics = scores.all.iter();
-        cells.extend(metrics.map(|name| number(self.metrics.get(*name).copied())));
+        cells.extend(metrics.map(|name| number(self.metrics.get(name).copied())));
         cells.extend([
             self.pipeline.clone().unwrap_or_default(),
             self.split.clone().unwrap_or_default(),
@@ -216,40 +216,46 @@ struct ListedScores {
     /// Metric of the sweep.
     metric: Metric,
     /// Scores that the table shows beside the metric of the sweep.
-    shown: Vec<&'static str>,
+    shown: Vec<String>,
     /// All scores.
-    all: Vec<&'static str>,
+    all: Vec<String>,
 }
 
 impl ListedScores {
     fn of(config: &Config) -> ListedScores {
         const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
-        let metric = config.wandb.sweep.metric.first().clone();
-        if config.trial_source() == TrialSource::WaitSamples {
-            let chosen_by = metric.name.to_string();
-            let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);
-            return ListedScores {
-                metric,
-                shown: others.collect(),
-                all: OF_WAITS.into(),
-            };
-        }
-        if config.trial_source() == TrialSource::Command {
-            return ListedScores {
-                metric,
-                shown: Vec::new(),
-                all: Vec::new(),
-            };
-        }
+        let metrics = &config.wandb.sweep.metric;
         let task = config.data.task;
-        ListedScores {
-            metric,
-            shown: match task {
-                PredictionTask::Classification => vec!["roc_auc", "f_measure", "loss"],
-                PredictionTask::Regression => vec!["mae", "r2", "loss"],
-            },
-            all: [TargetScores::names(task), &["loss"]].concat(),
+        let (shown, all) = match config.trial_source() {
+            TrialSource::WaitSamples => {
+                let chosen_by = metrics.name.to_string();
+                let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);
+                (others.collect(), OF_WAITS.to_vec())
+            }
+            TrialSource::Command => (Vec::new(), Vec::new()),
+            TrialSource::Logs | TrialSource::Tables => {
+                let shown = match task {
+                    PredictionTask::Classification => vec!["roc_auc", "f_measure", "loss"],
+                    PredictionTask::Regression => vec!["mae", "r2", "loss"],
+                };
+                (shown, [TargetScores::names(task), &["loss"]].concat())
+            }
+        };
+        let mut scores = ListedScores {
+            metric: metrics.first().clone(),
+            shown: shown.into_iter().map(str::to_owned).collect(),
+            all: all.into_iter().map(str::to_owned).collect(),
+        };
+        for other in metrics.others() {
+            let of_model = || other.name.to_string().replacen("validation_", "", 1);
+            let name = other.reported.clone().unwrap_or_else(of_model);
+            for names in [&mut scores.shown, &mut scores.all] {
+                if !names.contains(&name) {
+                    names.push(name.clone());
+                }
+            }
         }
+        scores
     }
 }
 
@@ -312,7 +318,7 @@ impl TrialListing {
             ];
             let head: Vec<String> = before_metrics
                 .into_iter()
-                .chain(scores.all.iter().copied())
+                .chain(scores.all.iter().map(String::as_str))
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
@@ -324,7 +330,11 @@ impl TrialListing {
             .map(str::to_owned)
             .to_vec();
         head.push(sweep.config.wandb.sweep.metric.title());
-        head.extend(scores.shown.iter().map(|name| Scores::title(name)));
+        let title = |name: &String| match scores.metric.reported {
+            Some(_) => name.clone(),
+            None => Scores::title(name),
+        };
+        head.extend(scores.shown.iter().map(title));
         head.extend(["split", "pipeline", "with"].map(str::to_owned));
         Ok(TrialListing::Table {
             rows: vec![head],

@@ -104,24 +104,18 @@ struct ParzenEstimator {
     /// Number of trials.
     count: usize,
     /// The kernels of all trials along each parameter.
-    parameters: Vec<TrialKernels>,
+    parameters: Vec<ParameterKernels>,
 }
 
-/// The kernels along one parameter, and which of them belongs to each trial. A trial without the
-/// parameter has none, and counts as flat.
-struct TrialKernels {
-    of_trials: Vec<Option<usize>>,
-    kernels: ParameterKernels,
-}
-
-/// The kernels of the trials that have one parameter.
+/// The kernels of all trials along one parameter. A trial without the parameter has none, and counts as
+/// flat.
 enum ParameterKernels {
     /// Kernels on a scale.
-    Scale(Vec<TruncatedNormal>),
+    Scale(Vec<Option<TruncatedNormal>>),
     /// The trial's own category, which is one of `centres`, with the probability `own`; otherwise any
     /// of `count` categories.
     Categories {
-        centres: Vec<f64>,
+        centres: Vec<Option<f64>>,
         count: usize,
         own: f64,
     },
@@ -131,23 +125,22 @@ impl ParzenEstimator {
     /// Estimates the density of `trials`, in order. They are points of `space`.
     fn new(space: &SearchSpace, trials: &[&[Option<f64>]]) -> ParzenEstimator {
         let kernels = |at: usize, categories: Option<usize>| {
-            let centres: Vec<f64> = trials.iter().filter_map(|trial| trial[at]).collect();
-            let mut next = 0..;
-            let of_trials = trials
-                .iter()
-                .map(|trial| trial[at].and_then(|_| next.next()));
-            let of_trials = of_trials.collect();
-            let kernels = match categories {
-                None => ParameterKernels::Scale(neighbour_kernels(&centres)),
+            let centres: Vec<Option<f64>> = trials.iter().map(|trial| trial[at]).collect();
+            let known: Vec<f64> = centres.iter().copied().flatten().collect();
+            match categories {
+                None => {
+                    let mut kernels = neighbour_kernels(&known).into_iter();
+                    let of_trial = |centre: &Option<f64>| centre.and_then(|_| kernels.next());
+                    ParameterKernels::Scale(centres.iter().map(of_trial).collect())
+                }
                 // One observation of each category is shared among all kernels, so that a category
                 // with few trials is not given up early.
                 Some(count) => ParameterKernels::Categories {
-                    own: 1.0 / (1.0 + count as f64 / (centres.len() as f64 + 1.0)),
+                    own: 1.0 / (1.0 + count as f64 / (known.len() as f64 + 1.0)),
                     centres,
                     count,
                 },
-            };
-            TrialKernels { of_trials, kernels }
+            }
         };
         let parameters = space.parameters().iter().enumerate();
         ParzenEstimator {
@@ -165,10 +158,10 @@ impl ParzenEstimator {
             .map(|kernels| {
                 let share: f64 = generator.random();
                 // The flat kernel is the last one.
-                match kernels.of_trials.get(number).copied().flatten() {
-                    Some(kernel) => kernels.kernels.draw_quantile(kernel, share, generator),
-                    None => share,
+                if number == self.count {
+                    return share;
                 }
+                kernels.draw_quantile(number, share, generator)
             })
             .collect()
     }
@@ -179,9 +172,9 @@ impl ParzenEstimator {
         let density_around = |number: usize| -> f64 {
             let parameters = self.parameters.iter().zip(ranges);
             parameters
-                .filter_map(|(kernels, range)| {
-                    let kernel = kernels.of_trials[number]?;
-                    Some(kernels.kernels.density(kernel, (*range)?))
+                .map(|(kernels, range)| match range {
+                    Some(range) => kernels.density(number, *range),
+                    None => 1.0,
                 })
                 .product()
         };
@@ -195,28 +188,33 @@ impl ParameterKernels {
     /// draws one.
     fn draw_quantile(&self, number: usize, share: f64, generator: &mut impl Rng) -> f64 {
         match self {
-            ParameterKernels::Scale(kernels) => kernels[number].quantile(share),
-            ParameterKernels::Categories { centres, own, .. } => {
-                if share < *own {
-                    centres[number]
-                } else {
-                    generator.random()
-                }
-            }
+            ParameterKernels::Scale(kernels) => kernels[number]
+                .as_ref()
+                .map_or(share, |kernel| kernel.quantile(share)),
+            ParameterKernels::Categories { centres, own, .. } => match centres[number] {
+                Some(centre) if share < *own => centre,
+                _ => generator.random(),
+            },
         }
     }
 
     /// Returns the mean density of the kernel `number` over `range`. A flat kernel has density 1.
     fn density(&self, number: usize, range: [f64; 2]) -> f64 {
         match self {
-            ParameterKernels::Scale(kernels) => kernels[number].density(range),
+            ParameterKernels::Scale(kernels) => match &kernels[number] {
+                Some(kernel) => kernel.density(range),
+                None => 1.0,
+            },
             ParameterKernels::Categories {
                 centres,
                 count,
                 own,
             } => {
+                let Some(centre) = centres[number] else {
+                    return 1.0;
+                };
                 let [low, high] = range;
-                let is_own = (low..=high).contains(&centres[number]);
+                let is_own = (low..=high).contains(&centre);
                 (1.0 - own) + if is_own { own * *count as f64 } else { 0.0 }
             }
         }
