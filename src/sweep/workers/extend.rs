@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use anyhow::{Result, bail, ensure};
-use serde_json::Value;
 
 use super::retry::{PRIORITY, ended_item};
 use crate::config::{Config, Method, TrialSource};
@@ -141,20 +140,14 @@ fn check_common_keys(earlier: &SweepFolder, config: &Config) -> Result<()> {
         )
     );
     if let Some(found) = first_difference(&earlier.config, config)? {
-        let shown = |value: &Value| {
-            let text = value.to_string();
-            let text = escape::value(&text);
-            match text.chars().count() > MAX_SHOWN {
-                true => "a longer value".to_owned(),
-                false => format!("`{text}`"),
+        let values = [found.earlier, found.new].map(|value| value.to_string());
+        let what = match values.iter().any(|value| value.chars().count() > MAX_SHOWN) {
+            true => format!("`{}` has changed", found.key),
+            false => {
+                let [earlier, new] = values.map(|value| escape::value(&value).into_owned());
+                format!("`{}` was `{earlier}`, and is now `{new}`", found.key)
             }
         };
-        let what = format!(
-            "`{}` was {}, and is now {}",
-            found.key,
-            shown(&found.earlier),
-            shown(&found.new)
-        );
         bail!(other_sweep(earlier, &what));
     }
     ensure!(
