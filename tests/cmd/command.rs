@@ -435,7 +435,7 @@ fn changed_trials_do_not_extend_a_sweep() {
     exit 2
     error: `out` contains another sweep: `wandb.sweep.metric.goal` was `"minimize"`, and is now `"maximize"`
 
-    hint: name another directory with `-o DIR`, or run all trials again with `poolcast sweep init CONFIG -o DIR --overwrite`
+    hint: name another directory with `-o DIR`
     "#);
     place.write("sweep.yaml", SWEEP.replace("run_cap: 6", "run_cap: 5"));
     let fewer = place.run("sweep run sweep.yaml -o out");

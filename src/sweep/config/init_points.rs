@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail, ensure};
 use serde_json::{Map, Value};
 
-use super::sweep::Method;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 use poolcast_config::{Distribution, nearest};
@@ -63,9 +62,9 @@ fn check_conditions_hold(
 }
 
 /// Rejects `points` for a grid.
-pub(super) fn check_no_grid(key: &str, points: &InitPoints, method: Method) -> Result<()> {
+pub(super) fn check_no_grid(key: &str, points: &InitPoints, is_grid: bool) -> Result<()> {
     ensure!(
-        method != Method::Grid || points.is_empty(),
+        !is_grid || points.is_empty(),
         hinted(
             format!("`{key}` has no effect on a grid, which tries all points"),
             "remove it, or use `method: random`"

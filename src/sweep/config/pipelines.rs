@@ -123,7 +123,7 @@ impl PipelineSpaces {
                 1.0..=MAX_TRIALS as f64,
             )?;
             let key = format!("pipelines.{name}.init_points");
-            check_no_grid(&key, &space.init_points, space.method)?;
+            check_no_grid(&key, &space.init_points, space.method == Method::Grid)?;
             let parameters = space.parameters.iter();
             let named = parameters.map(|(name, parameter)| (name.as_str(), parameter));
             let (drawn, constants) = drawn_and_constants(named);

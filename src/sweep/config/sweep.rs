@@ -211,7 +211,11 @@ impl SweepConfig {
     /// Rejects what W&B's schema rejects. `epochs` is the maximum number of epochs of a trial.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
         self.check_id()?;
-        check_no_grid("wandb.sweep.init_points", &self.init_points, self.method)?;
+        check_no_grid(
+            "wandb.sweep.init_points",
+            &self.init_points,
+            self.method == Method::Grid,
+        )?;
         if let Some(run_cap) = self.run_cap {
             check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
         }

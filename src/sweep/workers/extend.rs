@@ -261,7 +261,7 @@ fn lost_trial(earlier: &SweepFolder, row: &EndedTrial) -> anyhow::Error {
 fn other_sweep(earlier: &SweepFolder, what: &str) -> poolcast_base::error::HintedError {
     hinted(
         format!("`{}` contains another sweep: {what}", earlier.dir.display()),
-        "name another directory with `-o DIR`, or run all trials again with `poolcast sweep init CONFIG -o DIR --overwrite`",
+        "name another directory with `-o DIR`",
     )
 }
 
