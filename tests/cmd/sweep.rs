@@ -674,7 +674,7 @@ fn what_is_no_sweep_is_named() {
     exit 2
     error: `sweep` contains another sweep: `seed` was `1`, and is now `2`
 
-    hint: name another directory with `-o DIR`, or run all trials again with `poolcast sweep init CONFIG -o DIR --overwrite`
+    hint: name another directory with `-o DIR`
     ");
     insta::assert_snapshot!(place.run("sweep init small.yaml -o sweep/events --overwrite"), @r#"
     exit 2
