@@ -1,0 +1,522 @@
+//! Nodes that jobs share: each job holds cores, memory and GPUs of one node or of several.
+//!
+//! Like Slurm's backfill, a plan reserves whole nodes for a job that cannot start yet: no job
+//! behind it may use them during that time, although they may have room for both.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use super::node_pool::NodePool;
+use super::queue_job::QueueJob;
+use super::settings::SchedulerSettings;
+use super::simulated_cluster::FIRST_ADDED_NUMBER;
+
+/// Maximum number of kinds of resources.
+pub const MAX_KINDS: usize = 12;
+
+/// Amounts of each kind of resource: CPUs, memory in MiB, and then generic resources such as GPUs.
+pub type Amounts = [i64; MAX_KINDS];
+
+/// The kinds that every cluster has.
+const CPUS: usize = 0;
+const MEMORY: usize = 1;
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedNode {
+    /// What the node has.
+    pub amounts: Amounts,
+    /// Number of CPUs in a core. Jobs hold whole cores.
+    pub threads: i64,
+}
+
+/// What a job requests. Its tasks may be on any of `hosts`, at least one on each of its nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JobShape {
+    /// Indices of the nodes on which the job may run, in the order in which they are tried.
+    pub hosts: Vec<u32>,
+    /// Minimum number of nodes.
+    pub min_nodes: u32,
+    /// Maximum number of nodes.
+    pub max_nodes: u32,
+    /// Number of tasks.
+    pub tasks: i64,
+    /// Maximum number of tasks on a node.
+    pub max_tasks_per_node: i64,
+    /// What each task needs.
+    pub per_task: Amounts,
+    /// What the job needs on each of its nodes, beside its tasks.
+    pub per_node: Amounts,
+    /// Memory for each CPU, in MiB.
+    pub memory_per_cpu: i64,
+    /// Minimum number of CPUs on each node.
+    pub min_cpus_per_node: i64,
+    /// Maximum number of CPUs that the job uses in a core; `None` for all.
+    pub threads_per_core: Option<i64>,
+    /// True if the job needs the whole memory of each of its nodes.
+    pub needs_all_memory: bool,
+    /// True if the job accepts no other job on its nodes.
+    pub is_exclusive: bool,
+}
+
+/// What a job holds on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeShare {
+    /// Index of the node.
+    pub node: u32,
+    /// What the job holds there.
+    pub amounts: Amounts,
+}
+
+/// Nodes that jobs share, and the requests of the jobs in a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SharedQueue {
+    /// The nodes.
+    pub nodes: Vec<SharedNode>,
+    /// The different requests.
+    pub shapes: Vec<JobShape>,
+    /// What each running job holds.
+    pub running: Vec<Vec<NodeShare>>,
+    /// Index of the request of each waiting job.
+    pub waiting: Vec<usize>,
+    /// Index of the request of the job whose start is forecast.
+    pub successor: usize,
+}
+
+impl SharedQueue {
+    /// Returns true if the successor could run on the empty nodes.
+    pub fn could_hold_successor(&self) -> bool {
+        SharedNodes::new(self).could_hold[self.successor]
+    }
+}
+
+/// What a running job holds, on one of its nodes.
+#[derive(Debug, Clone, Copy)]
+struct Holding {
+    limit_end: i64,
+    job: u32,
+    amounts: Amounts,
+}
+
+/// The state of nodes that jobs share. The jobs that run at the beginning are the first ones that are
+/// added to the cluster, and the next one is the successor.
+#[derive(Debug, Clone)]
+pub struct SharedNodes<'a> {
+    queue: &'a SharedQueue,
+    free: Vec<Amounts>,
+    /// What jobs hold, by node, in the order of their time limits.
+    holdings: Vec<Vec<Holding>>,
+    /// The nodes of each running job.
+    hosts_of_job: HashMap<u32, Vec<u32>>,
+    /// Whether each shape could run on the empty cluster.
+    could_hold: Vec<bool>,
+    /// Whether each shape fits now, if this is known.
+    fits: Vec<Cell<Option<bool>>>,
+    /// Times at which nodes are reserved by the plan, by node.
+    reserved: Vec<Vec<(i64, i64)>>,
+    /// The nodes that the plan has chosen for the job that starts next.
+    chosen: Option<Vec<NodeShare>>,
+    /// True if jobs have started, ended or entered the queue since the last plan.
+    has_changed: bool,
+}
+
+impl<'a> SharedNodes<'a> {
+    /// Creates nodes on which nothing runs.
+    pub fn new(queue: &'a SharedQueue) -> SharedNodes<'a> {
+        let free: Vec<Amounts> = queue.nodes.iter().map(|node| node.amounts).collect();
+        let mut nodes = SharedNodes {
+            queue,
+            holdings: vec![Vec::new(); free.len()],
+            hosts_of_job: HashMap::new(),
+            could_hold: Vec::new(),
+            fits: vec![Cell::new(None); queue.shapes.len()],
+            reserved: vec![Vec::new(); free.len()],
+            free,
+            chosen: None,
+            has_changed: true,
+        };
+        for shape in &queue.shapes {
+            let could_hold = nodes.place(shape).is_some();
+            nodes.could_hold.push(could_hold);
+        }
+        nodes
+    }
+
+    fn shape_index(&self, number: u32) -> usize {
+        match number.checked_sub(FIRST_ADDED_NUMBER) {
+            None => self.queue.waiting[number as usize],
+            Some(_) => self.queue.successor,
+        }
+    }
+
+    /// Chooses nodes for a job that starts now.
+    fn place(&self, shape: &JobShape) -> Option<Vec<NodeShare>> {
+        let mut candidates = Vec::new();
+        for host in &shape.hosts {
+            let tasks = self.tasks_on(*host, &self.free[*host as usize], shape);
+            // The first node with room for all tasks is enough.
+            if shape.min_nodes == 1 && tasks >= shape.tasks {
+                return Some(vec![self.share(*host, shape.tasks, shape)]);
+            }
+            if tasks > 0 {
+                candidates.push((*host, tasks));
+            }
+        }
+        self.choose(candidates, shape)
+    }
+
+    /// Returns the number of tasks for which `free` is enough on `host`.
+    fn tasks_on(&self, host: u32, free: &Amounts, shape: &JobShape) -> i64 {
+        let node = &self.queue.nodes[host as usize];
+        if shape.is_exclusive && *free != node.amounts {
+            return 0;
+        }
+        let mut tasks = shape.max_tasks_per_node.min(shape.tasks);
+        for kind in 0..MAX_KINDS {
+            let left = free[kind] - shape.per_node[kind];
+            if left < 0 {
+                return 0;
+            }
+            if shape.per_task[kind] > 0 {
+                tasks = tasks.min(left / shape.per_task[kind]);
+            }
+        }
+        // Whole cores, and the memory of their CPUs, may need more than the division says.
+        let is_enough = |tasks: i64| {
+            let needed = needed_on(node, tasks, shape);
+            needed.iter().zip(free).all(|(needed, free)| needed <= free)
+        };
+        let (mut enough, mut too_many) = (0, tasks + 1);
+        while too_many - enough > 1 {
+            // The first question is the likely answer.
+            let tried = match too_many > tasks {
+                true => tasks,
+                false => i64::midpoint(enough, too_many),
+            };
+            match is_enough(tried) {
+                true => enough = tried,
+                false => too_many = tried,
+            }
+        }
+        enough
+    }
+
+    /// Returns what a job with `tasks` tasks on `host` holds there.
+    fn share(&self, host: u32, tasks: i64, shape: &JobShape) -> NodeShare {
+        let node = &self.queue.nodes[host as usize];
+        NodeShare {
+            node: host,
+            amounts: match shape.is_exclusive {
+                true => node.amounts,
+                false => needed_on(node, tasks, shape),
+            },
+        }
+    }
+
+    /// Chooses nodes among `candidates`, which have room for so many tasks each. Prefers few nodes.
+    fn choose(&self, mut candidates: Vec<(u32, i64)>, shape: &JobShape) -> Option<Vec<NodeShare>> {
+        let min_nodes = shape.min_nodes.max(1) as usize;
+        // An even distribution, on the first nodes with enough room.
+        let even = (shape.tasks + min_nodes as i64 - 1) / min_nodes as i64;
+        let roomy = candidates.iter().filter(|(_, tasks)| *tasks >= even);
+        let roomy: Vec<(u32, i64)> = roomy.take(min_nodes).copied().collect();
+        if roomy.len() == min_nodes {
+            return Some(self.distribute(&roomy, shape));
+        }
+        candidates.sort_by_key(|(_, tasks)| std::cmp::Reverse(*tasks));
+        candidates.truncate(shape.max_nodes as usize);
+        let mut room = 0;
+        for used in 0..candidates.len() {
+            room += candidates[used].1;
+            if room >= shape.tasks && used + 1 >= min_nodes {
+                return Some(self.distribute(&candidates[..=used], shape));
+            }
+        }
+        None
+    }
+
+    /// Distributes all tasks over `nodes`, which have enough room: at least one task on each.
+    fn distribute(&self, nodes: &[(u32, i64)], shape: &JobShape) -> Vec<NodeShare> {
+        let mut left = shape.tasks;
+        let mut shares = Vec::with_capacity(nodes.len());
+        for (place, (host, room)) in nodes.iter().enumerate() {
+            let behind = (nodes.len() - place - 1) as i64;
+            let tasks = (left - behind).min(*room).max(1);
+            left -= tasks;
+            shares.push(self.share(*host, tasks, shape));
+        }
+        shares
+    }
+
+    /// Finds the earliest start from `now` on, and before `horizon`, of a job with this shape and time
+    /// limit, behind the jobs of the plan. Running jobs end at their limits.
+    fn find_earliest(
+        &self,
+        shape: &JobShape,
+        limit: i64,
+        now: i64,
+        horizon: i64,
+    ) -> Option<(i64, Vec<NodeShare>)> {
+        if shape.tasks == 1 || shape.max_nodes == 1 {
+            return self.find_earliest_node(shape, limit, now, horizon);
+        }
+        let mut times = vec![now];
+        for host in &shape.hosts {
+            let held = self.holdings[*host as usize].iter();
+            times.extend(held.map(|held| held.limit_end.max(now + 1)));
+            times.extend(self.reserved[*host as usize].iter().map(|(_, end)| *end));
+        }
+        times.retain(|time| *time < horizon);
+        times.sort_unstable();
+        times.dedup();
+
+        // Without reservations, a job that fits at one time also fits at all later times.
+        let is_early = |time: &i64| {
+            let candidates = self.candidates_at(*time, now, shape, |_| false);
+            self.choose(candidates, shape).is_none()
+        };
+        let first = times.partition_point(is_early);
+        for time in times.split_off(first) {
+            let end = time.saturating_add(limit);
+            let is_reserved = |host| self.is_reserved(host, time, end);
+            let candidates = self.candidates_at(time, now, shape, is_reserved);
+            if let Some(shares) = self.choose(candidates, shape) {
+                return Some((time, shares));
+            }
+        }
+        None
+    }
+
+    /// Returns the nodes that have room for tasks at `time`, and for how many, without those that
+    /// are `excluded`.
+    fn candidates_at(
+        &self,
+        time: i64,
+        now: i64,
+        shape: &JobShape,
+        excluded: impl Fn(u32) -> bool,
+    ) -> Vec<(u32, i64)> {
+        let mut candidates = Vec::new();
+        for host in &shape.hosts {
+            if excluded(*host) {
+                continue;
+            }
+            let tasks = self.tasks_on(*host, &self.free_at(*host, time, now), shape);
+            if tasks > 0 {
+                candidates.push((*host, tasks));
+            }
+        }
+        candidates
+    }
+
+    /// Like [`SharedNodes::find_earliest`], for a job on one node.
+    fn find_earliest_node(
+        &self,
+        shape: &JobShape,
+        limit: i64,
+        now: i64,
+        horizon: i64,
+    ) -> Option<(i64, Vec<NodeShare>)> {
+        let mut best: Option<(i64, u32)> = None;
+        for host in &shape.hosts {
+            let before = best.map_or(horizon, |(time, _)| time);
+            if let Some(time) = self.find_earliest_on(*host, shape, limit, now, before) {
+                best = Some((time, *host));
+                if time == now {
+                    break;
+                }
+            }
+        }
+        let (time, host) = best?;
+        Some((time, vec![self.share(host, shape.tasks, shape)]))
+    }
+
+    /// Returns the earliest time before `before` from which all tasks fit on `host`.
+    fn find_earliest_on(
+        &self,
+        host: u32,
+        shape: &JobShape,
+        limit: i64,
+        now: i64,
+        before: i64,
+    ) -> Option<i64> {
+        let mut free = self.free[host as usize];
+        let mut time = now;
+        let mut held = self.holdings[host as usize].iter();
+        while self.tasks_on(host, &free, shape) < shape.tasks {
+            let held = held.next()?;
+            add(&mut free, &held.amounts);
+            time = held.limit_end.max(now + 1);
+        }
+        let mut reserved: Vec<(i64, i64)> = self.reserved[host as usize].clone();
+        reserved.sort_unstable();
+        for (begin, end) in reserved {
+            if begin < time.saturating_add(limit) && time < end {
+                time = end;
+            }
+        }
+        (time < before).then_some(time)
+    }
+
+    fn is_reserved(&self, host: u32, begin: i64, end: i64) -> bool {
+        let mut reserved = self.reserved[host as usize].iter();
+        reserved.any(|(from, until)| *from < end && begin < *until)
+    }
+
+    /// Returns what will be free on `host` at `time`, if all jobs run to their limits.
+    fn free_at(&self, host: u32, time: i64, now: i64) -> Amounts {
+        let mut free = self.free[host as usize];
+        for held in &self.holdings[host as usize] {
+            // A job beyond its limit may end at any time, but its share is not free now.
+            if held.limit_end.max(now + 1) <= time {
+                add(&mut free, &held.amounts);
+            }
+        }
+        free
+    }
+
+    /// Forgets which shapes fit, unless the answer was `kept`.
+    fn forget_fits(&self, kept: bool) {
+        for fits in &self.fits {
+            if fits.get() != Some(kept) {
+                fits.set(None);
+            }
+        }
+    }
+}
+
+/// Returns what a job with `tasks` tasks on `node` needs there. It needs whole cores.
+fn needed_on(node: &SharedNode, tasks: i64, shape: &JobShape) -> Amounts {
+    let mut needed = shape.per_node;
+    for (needed, per_task) in needed.iter_mut().zip(&shape.per_task) {
+        *needed += per_task * tasks;
+    }
+    let used = needed[CPUS].max(shape.min_cpus_per_node);
+    let threads = node.threads.max(1);
+    let in_core = shape.threads_per_core.unwrap_or(threads).clamp(1, threads);
+    needed[CPUS] = (used + in_core - 1) / in_core * threads;
+    needed[MEMORY] += shape.memory_per_cpu
+        * match shape.threads_per_core {
+            None => needed[CPUS],
+            Some(_) => used,
+        };
+    if shape.needs_all_memory {
+        needed[MEMORY] = node.amounts[MEMORY];
+    }
+    needed
+}
+
+fn add(sum: &mut Amounts, amounts: &Amounts) {
+    for (sum, amount) in sum.iter_mut().zip(amounts) {
+        *sum += amount;
+    }
+}
+
+impl NodePool for SharedNodes<'_> {
+    /// The nodes never change.
+    fn set_nodes(&mut self, _: u32) {}
+
+    fn could_hold(&self, number: u32, _: &QueueJob) -> bool {
+        self.could_hold[self.shape_index(number)]
+    }
+
+    fn fits(&self, number: u32, _: &QueueJob) -> bool {
+        let index = self.shape_index(number);
+        self.fits[index].get().unwrap_or_else(|| {
+            let fits = self.place(&self.queue.shapes[index]).is_some();
+            self.fits[index].set(Some(fits));
+            fits
+        })
+    }
+
+    fn hold(&mut self, number: u32, job: &QueueJob, start: i64) {
+        let first = number.checked_sub(FIRST_ADDED_NUMBER);
+        let known = first.and_then(|place| self.queue.running.get(place as usize));
+        let shares = match (known, self.chosen.take()) {
+            (Some(shares), _) => shares.clone(),
+            (None, Some(shares)) => shares,
+            (None, None) => {
+                let shape = &self.queue.shapes[self.shape_index(number)];
+                self.place(shape).unwrap_or_default()
+            }
+        };
+        let limit_end = start.saturating_add(job.limit);
+        for share in &shares {
+            let host = share.node as usize;
+            for (free, amount) in self.free[host].iter_mut().zip(&share.amounts) {
+                *free -= amount;
+            }
+            let holdings = &mut self.holdings[host];
+            let place = holdings.partition_point(|held| held.limit_end <= limit_end);
+            let holding = Holding {
+                limit_end,
+                job: number,
+                amounts: share.amounts,
+            };
+            holdings.insert(place, holding);
+        }
+        let hosts = shares.iter().map(|share| share.node).collect();
+        self.hosts_of_job.insert(number, hosts);
+        self.forget_fits(false);
+        self.has_changed = true;
+    }
+
+    fn give_back(&mut self, number: u32, _: u32) {
+        for host in self.hosts_of_job.remove(&number).unwrap_or_default() {
+            let host = host as usize;
+            let (free, holdings) = (&mut self.free[host], &mut self.holdings[host]);
+            holdings.retain(|held| {
+                if held.job == number {
+                    add(free, &held.amounts);
+                }
+                held.job != number
+            });
+        }
+        self.forget_fits(true);
+        self.has_changed = true;
+    }
+
+    fn note_queue_change(&mut self) {
+        self.has_changed = true;
+    }
+
+    fn begin_plan(
+        &mut self,
+        _: i64,
+        _: &SchedulerSettings,
+        _: impl Iterator<Item = (i64, u32)>,
+    ) -> bool {
+        for reserved in &mut self.reserved {
+            reserved.clear();
+        }
+        std::mem::take(&mut self.has_changed)
+    }
+
+    /// Ignores reservations: jobs that fit may still have to wait.
+    fn fits_plan(&self, number: u32, job: &QueueJob) -> bool {
+        self.fits(number, job)
+    }
+
+    fn reserve(
+        &mut self,
+        number: u32,
+        job: &QueueJob,
+        now: i64,
+        settings: &SchedulerSettings,
+    ) -> bool {
+        let shape = &self.queue.shapes[self.shape_index(number)];
+        let horizon = now.saturating_add(settings.slot * i64::from(settings.slots));
+        let Some((start, shares)) = self.find_earliest(shape, job.limit, now, horizon) else {
+            return false;
+        };
+        if start == now {
+            self.chosen = Some(shares);
+            return true;
+        }
+        for share in shares {
+            let end = start.saturating_add(job.limit);
+            self.reserved[share.node as usize].push((start, end));
+        }
+        false
+    }
+}
