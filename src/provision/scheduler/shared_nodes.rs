@@ -520,3 +520,292 @@ impl NodePool for SharedNodes<'_> {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::queue_job::NEVER;
+    use super::super::settings::CapacityStep;
+    use super::super::simulated_cluster::SimulatedCluster;
+    use super::*;
+
+    const HOUR: i64 = 3600;
+
+    fn amounts(cpus: i64, memory: i64, gpus: i64) -> Amounts {
+        let mut amounts = [0; MAX_KINDS];
+        amounts[..3].copy_from_slice(&[cpus, memory, gpus]);
+        amounts
+    }
+
+    /// Nodes with 8 CPUs, 16 GiB and two GPUs each.
+    fn nodes(count: usize) -> Vec<SharedNode> {
+        let node = SharedNode {
+            amounts: amounts(8, 16_384, 2),
+            threads: 1,
+        };
+        vec![node; count]
+    }
+
+    /// A job of `tasks` tasks with one CPU each, on any of the first `hosts` nodes.
+    fn shape(hosts: u32, tasks: i64) -> JobShape {
+        JobShape {
+            hosts: (0..hosts).collect(),
+            min_nodes: 1,
+            max_nodes: u32::MAX,
+            tasks,
+            max_tasks_per_node: tasks,
+            per_task: amounts(1, 0, 0),
+            per_node: amounts(0, 0, 0),
+            memory_per_cpu: 0,
+            min_cpus_per_node: 0,
+            threads_per_core: None,
+            needs_all_memory: false,
+            is_exclusive: false,
+        }
+    }
+
+    fn one_node(tasks: i64) -> JobShape {
+        JobShape {
+            max_nodes: 1,
+            ..shape(4, tasks)
+        }
+    }
+
+    fn settings() -> SchedulerSettings {
+        SchedulerSettings {
+            backfill_interval: 30,
+            ..SchedulerSettings::small_cluster(4)
+        }
+    }
+
+    fn job(enter: i64, limit: i64) -> QueueJob {
+        QueueJob {
+            enter,
+            since: enter,
+            cancel: NEVER,
+            run: limit,
+            limit,
+            nodes: 1,
+            user: 0,
+        }
+    }
+
+    /// Simulates jobs that enter one second after each other, with these shapes and limits.
+    fn starts(nodes: Vec<SharedNode>, jobs: &[(JobShape, i64)]) -> Vec<Option<i64>> {
+        let queue = SharedQueue {
+            nodes,
+            shapes: jobs.iter().map(|(shape, _)| shape.clone()).collect(),
+            waiting: (0..jobs.len()).collect(),
+            ..SharedQueue::default()
+        };
+        let listed = jobs.iter().enumerate();
+        let listed: Vec<QueueJob> = listed
+            .map(|(at, (_, limit))| job(at as i64, *limit))
+            .collect();
+        let settings = settings();
+        let pool = SharedNodes::new(&queue);
+        let mut cluster = SimulatedCluster::on_nodes(pool, &settings, &listed, 1);
+        cluster.run_until(NEVER - 1);
+        cluster.runs().iter().map(|run| run.start).collect()
+    }
+
+    #[test]
+    fn jobs_start_where_their_cores_memory_and_gpus_are_free() {
+        let gpus = |count| JobShape {
+            per_node: amounts(0, 1024, count),
+            ..shape(1, 1)
+        };
+        let memory = JobShape {
+            needs_all_memory: true,
+            ..shape(1, 1)
+        };
+        let cores = |tasks| shape(1, tasks);
+        let jobs = [
+            (gpus(1), HOUR),
+            (gpus(1), 2 * HOUR),
+            (cores(6), 3 * HOUR),
+            (gpus(1), HOUR),
+            (memory, HOUR),
+        ];
+        // The third GPU waits for the first one, all memory for all jobs with memory.
+        let found = starts(nodes(1), &jobs);
+        let expected = [0, 1, 2, HOUR, 2 * HOUR + 1].map(Some);
+        assert_eq!(found, expected);
+        // A job that fits on no node blocks nobody.
+        assert_eq!(
+            starts(nodes(1), &[(gpus(3), 60), (cores(8), 60)]),
+            [None, Some(1)]
+        );
+    }
+
+    #[test]
+    fn tasks_are_spread_unless_the_number_of_nodes_is_given() {
+        let most = |min_nodes, max_nodes, tasks| JobShape {
+            min_nodes,
+            max_nodes,
+            ..shape(4, tasks)
+        };
+        let busy = (one_node(5), HOUR);
+        let jobs = |last| {
+            vec![
+                busy.clone(),
+                busy.clone(),
+                busy.clone(),
+                busy.clone(),
+                (last, HOUR),
+            ]
+        };
+        // Three cores are free on each node.
+        for (last, start) in [
+            (shape(4, 12), 4),
+            (most(1, 1, 4), HOUR),
+            (most(1, 2, 6), 4),
+            (most(1, 2, 7), HOUR),
+            (most(4, 4, 4), 4),
+            (
+                JobShape {
+                    max_tasks_per_node: 1,
+                    ..shape(4, 4)
+                },
+                4,
+            ),
+            (
+                JobShape {
+                    max_tasks_per_node: 1,
+                    ..shape(4, 5)
+                },
+                -1,
+            ),
+            (
+                JobShape {
+                    is_exclusive: true,
+                    ..shape(4, 1)
+                },
+                HOUR,
+            ),
+        ] {
+            let found = starts(nodes(4), &jobs(last.clone()))[4];
+            assert_eq!(found, Some(start).filter(|start| *start >= 0), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn cores_are_given_whole() {
+        let node = SharedNode {
+            amounts: amounts(8, 1000, 0),
+            threads: 2,
+        };
+        let needed = |tasks, shape: &JobShape| needed_on(&node, tasks, shape)[..2].to_vec();
+        let by_cpu = JobShape {
+            memory_per_cpu: 100,
+            ..shape(1, 3)
+        };
+        assert_eq!(needed(3, &by_cpu), [4, 400]);
+        let one_thread = JobShape {
+            threads_per_core: Some(1),
+            ..by_cpu
+        };
+        assert_eq!(needed(3, &one_thread), [6, 300]);
+    }
+
+    /// The third job would fit beside the second one, but Slurm does not start it before.
+    #[test]
+    fn reserved_nodes_are_not_shared() {
+        let jobs = [
+            (shape(1, 5), HOUR),
+            (shape(1, 6), HOUR),
+            (shape(1, 1), 2 * HOUR),
+            (shape(1, 1), HOUR / 2),
+        ];
+        let expected = [0, HOUR, HOUR, 30].map(Some);
+        assert_eq!(starts(nodes(1), &jobs), expected);
+    }
+
+    fn any_jobs() -> impl Strategy<Value = Vec<(JobShape, i64, i64)>> {
+        let drawn = (
+            1..5u32,
+            1..4u32,
+            0..4u32,
+            1..20i64,
+            0..20_000i64,
+            0..4i64,
+            any::<[bool; 3]>(),
+        );
+        let drawn = drawn.prop_map(
+            |(hosts, least, more, tasks, memory, gpus, flags)| JobShape {
+                min_nodes: least,
+                max_nodes: least + more,
+                per_node: amounts(0, memory, gpus),
+                memory_per_cpu: if flags[0] { memory / 8 } else { 0 },
+                needs_all_memory: flags[1],
+                is_exclusive: flags[2],
+                ..shape(hosts, tasks.max(least.into()))
+            },
+        );
+        prop::collection::vec((drawn, 1..500i64, 1..700i64), 1..30)
+    }
+
+    proptest! {
+        #[test]
+        fn no_node_is_overfilled_and_every_possible_job_starts(jobs in any_jobs()) {
+            let queue = SharedQueue {
+                nodes: nodes(4),
+                shapes: jobs.iter().map(|(shape, ..)| shape.clone()).collect(),
+                waiting: (0..jobs.len()).collect(),
+                ..SharedQueue::default()
+            };
+            let listed = jobs.iter().enumerate().map(|(at, (_, run, limit))| QueueJob {
+                run: *run,
+                ..job(at as i64 * 20, *limit)
+            });
+            let listed: Vec<QueueJob> = listed.collect();
+            let settings = settings();
+            let mut cluster = SimulatedCluster::on_nodes(SharedNodes::new(&queue), &settings, &listed, 1);
+            for until in (0..50_000).step_by(50) {
+                cluster.run_until(until);
+                for (free, node) in cluster.pool().free.iter().zip(&queue.nodes) {
+                    for (free, amount) in free.iter().zip(&node.amounts) {
+                        prop_assert!((0..=*amount).contains(free));
+                    }
+                }
+            }
+            let could_hold = &cluster.pool().could_hold;
+            for (run, could_hold) in cluster.runs().iter().zip(could_hold) {
+                prop_assert_eq!(run.start.is_some(), *could_hold);
+            }
+        }
+
+        /// In the order of the queue, exclusive jobs start as on whole nodes.
+        #[test]
+        fn exclusive_jobs_have_whole_nodes(jobs in prop::collection::vec((1..6u32, 1..500i64), 1..30)) {
+            let exclusive = |nodes: u32| JobShape {
+                min_nodes: nodes,
+                max_nodes: nodes,
+                is_exclusive: true,
+                ..shape(4, nodes.into())
+            };
+            let queue = SharedQueue {
+                nodes: nodes(4),
+                shapes: jobs.iter().map(|(nodes, _)| exclusive(*nodes)).collect(),
+                waiting: (0..jobs.len()).collect(),
+                ..SharedQueue::default()
+            };
+            let listed = jobs.iter().enumerate().map(|(at, (nodes, run))| QueueJob {
+                nodes: *nodes,
+                ..job(at as i64 * 20, *run)
+            });
+            let listed: Vec<QueueJob> = listed.collect();
+            let settings = SchedulerSettings {
+                max_job_test: 0,
+                capacity: vec![CapacityStep { from: 0, nodes: 4 }],
+                ..settings()
+            };
+            let mut shared = SimulatedCluster::on_nodes(SharedNodes::new(&queue), &settings, &listed, 1);
+            shared.run_until(NEVER - 1);
+            let mut whole = SimulatedCluster::new(&settings, &listed, 1);
+            whole.run_until(NEVER - 1);
+            prop_assert_eq!(shared.runs(), whole.runs());
+        }
+    }
+}

@@ -203,6 +203,12 @@ impl<'a, P: NodePool> SimulatedCluster<'a, P> {
         self.runs.get(place)?.start
     }
 
+    /// Returns the nodes.
+    #[cfg(test)]
+    pub(super) fn pool(&self) -> &P {
+        &self.pool
+    }
+
     /// Returns the current result of an added job.
     pub fn added_run(&self, added: AddedJob) -> SimulatedRun {
         self.added_runs[added.0]

@@ -473,3 +473,84 @@ impl<'a> ClusterView<'a> {
         runs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_provision::scheduler::{
+        CapacityStep, NEVER, QueueJob, SchedulerSettings, SharedNodes, SimulatedCluster,
+    };
+
+    const QUEUE: &str = include_str!("../../../tests/data/provision/shared-queue.json");
+    const NODES: &str = include_str!("../../../tests/data/provision/shared-nodes.txt");
+
+    /// Simulates the waiting jobs of `queue`, which run to their limits. Returns their starts.
+    fn simulated_starts_s(queue: &QueueTime) -> Vec<Option<i64>> {
+        let shared = queue.shared.as_ref().expect("nodes are shared");
+        let settings = SchedulerSettings {
+            begin: queue.now_s,
+            capacity: vec![CapacityStep {
+                from: queue.now_s,
+                nodes: 4,
+            }],
+            max_jobs_per_user: None,
+            backfill_interval: 1,
+            slot: 60,
+            slots: 1440,
+            max_job_test: 100,
+            turnaround: 0,
+            age_weight: 1,
+            max_age: 86_400,
+            size_weight: 0,
+        };
+        let entry = |since: i64, limit: i64, nodes: u32, user: u32| QueueJob {
+            enter: since,
+            since,
+            cancel: NEVER,
+            run: limit,
+            limit,
+            nodes,
+            user,
+        };
+        let waiting = queue.waiting.iter();
+        let jobs: Vec<QueueJob> = waiting
+            .map(|wait| entry(wait.since_s, wait.limit_s, wait.nodes, wait.user))
+            .collect();
+        let mut cluster = SimulatedCluster::on_nodes(SharedNodes::new(shared), &settings, &jobs, 9);
+        for run in &queue.running {
+            let job = entry(run.start_s, run.limit_s, run.nodes, run.user);
+            cluster.add_running(&job, run.start_s);
+        }
+        cluster.run_until(NEVER - 1);
+        cluster.runs().iter().map(|run| run.start).collect()
+    }
+
+    /// Slurm's plan, in steps of a minute, is in the same listing.
+    #[test]
+    fn starts_on_shared_nodes_are_near_slurms_plan() {
+        let listing = QueueListing::parse(QUEUE.as_bytes()).expect("read");
+        let nodes = NodeListing::parse(NODES.as_bytes()).expect("read");
+        let view = ClusterView {
+            now_s: listing.last_event_s(),
+            listing: &listing,
+            nodes: Some(&nodes),
+            settings: None,
+            node_count: None,
+            past: &PastRuns::default(),
+            salt: &OwnerSalt::random().expect("a salt"),
+            history_runs: 0,
+        };
+        let job = listing.find("14").expect("listed");
+        let queue = LiveQueue::new(&view, job, job.end_s).expect("a queue");
+        assert_eq!((queue.counts.running, queue.counts.waiting), (5, 5));
+        let starts_s = simulated_starts_s(&queue.moment);
+        let mut pending = listing.jobs.clone();
+        pending.retain(|job| job.state == QueueState::Pending);
+        let early_s = pending.iter().zip(starts_s);
+        let early_s: Vec<i64> = early_s
+            .filter_map(|(job, start_s)| Some(job.start_s? - start_s?))
+            .collect();
+        // Slurm plans the last job behind one that is to use its node, but it fits beside that.
+        assert_eq!(early_s, [0, 60, 0, 60, 360]);
+    }
+}
