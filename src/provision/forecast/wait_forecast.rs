@@ -10,6 +10,7 @@ use crate::scheduler::{
     CapacityStep, NEVER, NodePool, QueueJob, SchedulerSettings, SharedNodes, SimulatedCluster,
     WholeNodes,
 };
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::seed;
 
 /// Forecaster of waits.
@@ -76,16 +77,22 @@ impl WaitForecast {
     ) -> Vec<i64> {
         let settings = self.settings_at(queue);
         let drawn = self.draw_runs(queue, history);
+        let wait_s = |draw: usize| {
+            let run_s = |place: usize| drawn.runs_s[place][draw];
+            simulated_wait_s(&settings, queue, job, span.most_s, run_s)
+        };
         let mut waits_s = Vec::with_capacity(self.draws);
+        if span.min_draws >= self.draws {
+            waits_s = map_numbers(self.draws, wait_s);
+        }
         let mut has_reached = false;
-        for draw in 0..self.draws {
+        for draw in waits_s.len()..self.draws {
             // All draws are shorter than the wait that matters. More draws would hardly change the
             // answer.
             if !has_reached && draw >= span.min_draws {
                 break;
             }
-            let run_s = |place: usize| drawn.runs_s[place][draw];
-            let wait_s = simulated_wait_s(&settings, queue, job, span.most_s, run_s);
+            let wait_s = wait_s(draw);
             has_reached |= wait_s >= span.needed_wait_s;
             waits_s.push(wait_s);
         }

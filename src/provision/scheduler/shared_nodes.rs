@@ -17,12 +17,16 @@ pub const MAX_KINDS: usize = 12;
 /// Amounts of each kind of resource: CPUs, memory in MiB, and then generic resources such as GPUs.
 pub type Amounts = [i64; MAX_KINDS];
 
+/// Maximum number of jobs for which a plan reserves nodes. Jobs behind them start where they fit and
+/// nothing is reserved.
+const MAX_RESERVATIONS: usize = 100;
+
 /// The kinds that every cluster has.
 const CPUS: usize = 0;
 const MEMORY: usize = 1;
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SharedNode {
     /// What the node has.
     pub amounts: Amounts,
@@ -33,7 +37,7 @@ pub struct SharedNode {
 /// What a job requests. Its tasks may be on any of `hosts`, at least one on each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobShape {
-    /// Indices of the nodes on which the job may run, in the order in which they are tried.
+    /// Indices of the nodes on which the job may run, in ascending order.
     pub hosts: Vec<u32>,
     /// Minimum number of nodes.
     pub min_nodes: u32,
@@ -98,11 +102,22 @@ struct Holding {
     amounts: Amounts,
 }
 
+/// What is known about a shape that may fit now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Unknown,
+    Never,
+    /// It fits, for a job on one node on this one.
+    On(u32),
+}
+
 /// The state of nodes that jobs share. The jobs that run at the beginning are the first ones that are
 /// added to the cluster, and the next one is the successor.
 #[derive(Debug, Clone)]
 pub struct SharedNodes<'a> {
     queue: &'a SharedQueue,
+    /// The kind of each node: the first node that has the same.
+    kinds: Vec<usize>,
     free: Vec<Amounts>,
     /// What jobs hold, by node, in the order of their time limits.
     holdings: Vec<Vec<Holding>>,
@@ -110,10 +125,12 @@ pub struct SharedNodes<'a> {
     hosts_of_job: HashMap<u32, Vec<u32>>,
     /// Whether each shape could run on the empty cluster.
     could_hold: Vec<bool>,
-    /// Whether each shape fits now, if this is known.
-    fits: Vec<Cell<Option<bool>>>,
+    /// Whether each shape fits now.
+    fits: Vec<Cell<Fit>>,
     /// Times at which nodes are reserved by the plan, by node.
     reserved: Vec<Vec<(i64, i64)>>,
+    /// Number of jobs for which the plan has reserved nodes.
+    reservations: usize,
     /// The nodes that the plan has chosen for the job that starts next.
     chosen: Option<Vec<NodeShare>>,
     /// True if jobs have started, ended or entered the queue since the last plan.
@@ -124,13 +141,20 @@ impl<'a> SharedNodes<'a> {
     /// Creates nodes on which nothing runs.
     pub fn new(queue: &'a SharedQueue) -> SharedNodes<'a> {
         let free: Vec<Amounts> = queue.nodes.iter().map(|node| node.amounts).collect();
+        let mut first_of_kind = HashMap::new();
+        let mut kinds = Vec::with_capacity(free.len());
+        for (place, node) in queue.nodes.iter().enumerate() {
+            kinds.push(*first_of_kind.entry(node).or_insert(place));
+        }
         let mut nodes = SharedNodes {
             queue,
+            kinds,
             holdings: vec![Vec::new(); free.len()],
             hosts_of_job: HashMap::new(),
             could_hold: Vec::new(),
-            fits: vec![Cell::new(None); queue.shapes.len()],
+            fits: vec![Cell::new(Fit::Unknown); queue.shapes.len()],
             reserved: vec![Vec::new(); free.len()],
+            reservations: 0,
             free,
             chosen: None,
             has_changed: true,
@@ -172,8 +196,8 @@ impl<'a> SharedNodes<'a> {
             return 0;
         }
         let mut tasks = shape.max_tasks_per_node.min(shape.tasks);
-        for kind in 0..MAX_KINDS {
-            let left = free[kind] - shape.per_node[kind];
+        for (kind, free) in free.iter().enumerate() {
+            let left = free - shape.per_node[kind];
             if left < 0 {
                 return 0;
             }
@@ -182,10 +206,7 @@ impl<'a> SharedNodes<'a> {
             }
         }
         // Whole cores, and the memory of their CPUs, may need more than the division says.
-        let is_enough = |tasks: i64| {
-            let needed = needed_on(node, tasks, shape);
-            needed.iter().zip(free).all(|(needed, free)| needed <= free)
-        };
+        let fits = |tasks: i64| is_enough(free, &needed_on(node, tasks, shape));
         let (mut enough, mut too_many) = (0, tasks + 1);
         while too_many - enough > 1 {
             // The first question is the likely answer.
@@ -193,7 +214,7 @@ impl<'a> SharedNodes<'a> {
                 true => tasks,
                 false => i64::midpoint(enough, too_many),
             };
-            match is_enough(tried) {
+            match fits(tried) {
                 true => enough = tried,
                 false => too_many = tried,
             }
@@ -257,7 +278,7 @@ impl<'a> SharedNodes<'a> {
         now: i64,
         horizon: i64,
     ) -> Option<(i64, Vec<NodeShare>)> {
-        if shape.tasks == 1 || shape.max_nodes == 1 {
+        if shape.is_on_one_node() {
             return self.find_earliest_node(shape, limit, now, horizon);
         }
         let mut times = vec![now];
@@ -318,9 +339,19 @@ impl<'a> SharedNodes<'a> {
         horizon: i64,
     ) -> Option<(i64, Vec<NodeShare>)> {
         let mut best: Option<(i64, u32)> = None;
+        // Most nodes are like the one before.
+        let mut needed: Option<(usize, Amounts)> = None;
         for host in &shape.hosts {
             let before = best.map_or(horizon, |(time, _)| time);
-            if let Some(time) = self.find_earliest_on(*host, shape, limit, now, before) {
+            let kind = self.kinds[*host as usize];
+            let needed = match needed {
+                Some((of_kind, needed)) if of_kind == kind => needed,
+                _ => {
+                    let share = self.share(*host, shape.tasks, shape);
+                    needed.insert((kind, share.amounts)).1
+                }
+            };
+            if let Some(time) = self.find_earliest_on(*host, &needed, limit, now, before) {
                 best = Some((time, *host));
                 if time == now {
                     break;
@@ -331,11 +362,11 @@ impl<'a> SharedNodes<'a> {
         Some((time, vec![self.share(host, shape.tasks, shape)]))
     }
 
-    /// Returns the earliest time before `before` from which all tasks fit on `host`.
+    /// Returns the earliest time before `before` from which what is `needed` is free on `host`.
     fn find_earliest_on(
         &self,
         host: u32,
-        shape: &JobShape,
+        needed: &Amounts,
         limit: i64,
         now: i64,
         before: i64,
@@ -343,16 +374,18 @@ impl<'a> SharedNodes<'a> {
         let mut free = self.free[host as usize];
         let mut time = now;
         let mut held = self.holdings[host as usize].iter();
-        while self.tasks_on(host, &free, shape) < shape.tasks {
+        while !is_enough(&free, needed) {
             let held = held.next()?;
             add(&mut free, &held.amounts);
             time = held.limit_end.max(now + 1);
+            if time >= before {
+                return None;
+            }
         }
-        let mut reserved: Vec<(i64, i64)> = self.reserved[host as usize].clone();
-        reserved.sort_unstable();
+        let reserved = &self.reserved[host as usize];
         for (begin, end) in reserved {
-            if begin < time.saturating_add(limit) && time < end {
-                time = end;
+            if *begin < time.saturating_add(limit) && time < *end {
+                time = *end;
             }
         }
         (time < before).then_some(time)
@@ -375,14 +408,55 @@ impl<'a> SharedNodes<'a> {
         free
     }
 
-    /// Forgets which shapes fit, unless the answer was `kept`.
-    fn forget_fits(&self, kept: bool) {
-        for fits in &self.fits {
-            if fits.get() != Some(kept) {
-                fits.set(None);
+    /// Returns true if all tasks of a job fit on `host` now.
+    fn fits_on(&self, host: u32, shape: &JobShape) -> bool {
+        let needed = self.share(host, shape.tasks, shape).amounts;
+        is_enough(&self.free[host as usize], &needed)
+    }
+
+    /// Updates which shapes fit, after jobs on `hosts` have started.
+    fn note_less(&self, hosts: &[u32]) {
+        for (fit, shape) in self.fits.iter().zip(&self.queue.shapes) {
+            if let Fit::On(host) = fit.get() {
+                let is_same =
+                    shape.is_on_one_node() && (!hosts.contains(&host) || self.fits_on(host, shape));
+                if !is_same {
+                    fit.set(Fit::Unknown);
+                }
             }
         }
     }
+
+    /// Updates which shapes fit, after jobs on `hosts` have ended.
+    fn note_more(&self, hosts: &[u32]) {
+        for (fit, shape) in self.fits.iter().zip(&self.queue.shapes) {
+            if fit.get() != Fit::Never {
+                continue;
+            }
+            if !shape.is_on_one_node() {
+                fit.set(Fit::Unknown);
+                continue;
+            }
+            let fits = |host: &&u32| {
+                shape.hosts.binary_search(host).is_ok() && self.fits_on(**host, shape)
+            };
+            if let Some(host) = hosts.iter().find(fits) {
+                fit.set(Fit::On(*host));
+            }
+        }
+    }
+}
+
+impl JobShape {
+    /// Returns true if the job cannot be on several nodes.
+    fn is_on_one_node(&self) -> bool {
+        self.tasks == 1 || self.max_nodes == 1
+    }
+}
+
+/// Returns true if `free` is at least what is `needed`.
+fn is_enough(free: &Amounts, needed: &Amounts) -> bool {
+    free.iter().zip(needed).all(|(free, needed)| free >= needed)
 }
 
 /// Returns what a job with `tasks` tasks on `node` needs there. It needs whole cores.
@@ -422,11 +496,12 @@ impl NodePool for SharedNodes<'_> {
 
     fn fits(&self, number: u32, _: &QueueJob) -> bool {
         let index = self.shape_index(number);
-        self.fits[index].get().unwrap_or_else(|| {
-            let fits = self.place(&self.queue.shapes[index]).is_some();
-            self.fits[index].set(Some(fits));
-            fits
-        })
+        if self.fits[index].get() == Fit::Unknown {
+            let shares = self.place(&self.queue.shapes[index]);
+            let first = shares.and_then(|shares| Some(shares.first()?.node));
+            self.fits[index].set(first.map_or(Fit::Never, Fit::On));
+        }
+        self.fits[index].get() != Fit::Never
     }
 
     fn hold(&mut self, number: u32, job: &QueueJob, start: i64) {
@@ -455,15 +530,16 @@ impl NodePool for SharedNodes<'_> {
             };
             holdings.insert(place, holding);
         }
-        let hosts = shares.iter().map(|share| share.node).collect();
+        let hosts: Vec<u32> = shares.iter().map(|share| share.node).collect();
+        self.note_less(&hosts);
         self.hosts_of_job.insert(number, hosts);
-        self.forget_fits(false);
         self.has_changed = true;
     }
 
     fn give_back(&mut self, number: u32, _: u32) {
-        for host in self.hosts_of_job.remove(&number).unwrap_or_default() {
-            let host = host as usize;
+        let hosts = self.hosts_of_job.remove(&number).unwrap_or_default();
+        for host in &hosts {
+            let host = *host as usize;
             let (free, holdings) = (&mut self.free[host], &mut self.holdings[host]);
             holdings.retain(|held| {
                 if held.job == number {
@@ -472,7 +548,7 @@ impl NodePool for SharedNodes<'_> {
                 held.job != number
             });
         }
-        self.forget_fits(true);
+        self.note_more(&hosts);
         self.has_changed = true;
     }
 
@@ -489,6 +565,7 @@ impl NodePool for SharedNodes<'_> {
         for reserved in &mut self.reserved {
             reserved.clear();
         }
+        self.reservations = 0;
         std::mem::take(&mut self.has_changed)
     }
 
@@ -504,8 +581,14 @@ impl NodePool for SharedNodes<'_> {
         now: i64,
         settings: &SchedulerSettings,
     ) -> bool {
+        let mut horizon = now.saturating_add(settings.slot * i64::from(settings.slots));
+        if self.reservations == MAX_RESERVATIONS {
+            if !self.fits(number, job) {
+                return false;
+            }
+            horizon = now + 1;
+        }
         let shape = &self.queue.shapes[self.shape_index(number)];
-        let horizon = now.saturating_add(settings.slot * i64::from(settings.slots));
         let Some((start, shares)) = self.find_earliest(shape, job.limit, now, horizon) else {
             return false;
         };
@@ -513,9 +596,12 @@ impl NodePool for SharedNodes<'_> {
             self.chosen = Some(shares);
             return true;
         }
+        self.reservations += 1;
         for share in shares {
             let end = start.saturating_add(job.limit);
-            self.reserved[share.node as usize].push((start, end));
+            let reserved = &mut self.reserved[share.node as usize];
+            let place = reserved.partition_point(|(begin, _)| *begin <= start);
+            reserved.insert(place, (start, end));
         }
         false
     }
