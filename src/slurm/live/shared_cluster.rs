@@ -15,6 +15,9 @@ use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
 use poolcast_provision::scheduler::{Amounts, JobShape, MAX_KINDS, NodeShare, SharedNode};
 
+/// Maximum number of CPUs in a core.
+const MAX_THREADS: i64 = 64;
+
 /// Generic resources that are parts of GPUs, which are not simulated.
 const PARTS_OF_GPUS: [&str; 2] = ["mps", "shard"];
 
@@ -111,7 +114,11 @@ impl<'a> SharedCluster<'a> {
         self.add_gres(&mut amounts, &resources.gres, 1);
         SharedNode {
             amounts,
-            threads: if has_cores { resources.threads } else { 1 },
+            threads: if has_cores {
+                resources.threads.clamp(1, MAX_THREADS)
+            } else {
+                1
+            },
         }
     }
 
@@ -267,7 +274,7 @@ impl<'a> SharedCluster<'a> {
         let mut shape = JobShape {
             hosts: self.hosts(job, resources)?,
             min_nodes: min_nodes as u32,
-            max_nodes: max_nodes.map_or(u32::MAX, |most| most as u32),
+            max_nodes: max_nodes.map_or(u32::MAX, |most| most.min(u32::MAX.into()) as u32),
             tasks,
             max_tasks_per_node: resources.tasks_per_node.unwrap_or(tasks),
             per_task: [0; MAX_KINDS],
@@ -290,6 +297,10 @@ impl<'a> SharedCluster<'a> {
             .chain(&resources.gres_per_node);
         if gres.any(|gres| PARTS_OF_GPUS.contains(&gres.name.as_str())) {
             return Err(fault("the parts of GPUs"));
+        }
+        let mut amounts = shape.per_task.iter().chain(&shape.per_node);
+        if amounts.any(|amount| *amount > MAX_AMOUNT) {
+            return Err(fault("the number of resources"));
         }
         if !is_known {
             // No node has them, so the job cannot start.
