@@ -107,6 +107,25 @@ impl SharedJobs {
     }
 }
 
+/// Where the jobs of a queue run.
+struct QueuePlace<'a> {
+    partition: &'a str,
+    /// The nodes of the partition, unless their number was given.
+    hosts: Option<&'a BTreeSet<String>>,
+    /// The nodes that jobs share.
+    cluster: Option<SharedCluster<'a>>,
+}
+
+impl QueuePlace<'_> {
+    /// Returns true if the pending `job` may run here.
+    fn is_of(&self, job: &ListedJob) -> bool {
+        match &self.cluster {
+            None => job.partitions.iter().any(|name| name == self.partition),
+            Some(cluster) => cluster.is_here(job),
+        }
+    }
+}
+
 /// Numbers users in the order of their first appearance.
 #[derive(Debug, Default)]
 struct UserNumbers {
@@ -166,42 +185,16 @@ impl LiveQueue {
         if let Some(cluster) = &cluster {
             queue.share_nodes(view, cluster, job);
         }
+        let place = QueuePlace {
+            partition,
+            hosts: hosts.filter(|_| view.node_count.is_none()),
+            cluster,
+        };
         for other in &view.listing.jobs {
             let limit_s = other.limit_s.unwrap_or(longest_s).max(1);
             let user = users.number(view.user_hash(other));
-            let is_pending = other.state == QueueState::Pending;
-            match (&cluster, other.state) {
-                (None, QueueState::Running | QueueState::Completing) => {
-                    let nodes = held_nodes(
-                        other,
-                        partition,
-                        hosts.filter(|_| view.node_count.is_none()),
-                    );
-                    let end_s = job_end_s.filter(|_| other.id == job.id);
-                    queue.add_running(other, nodes, limit_s, user, end_s);
-                }
-                (Some(cluster), QueueState::Running | QueueState::Completing) => {
-                    let end_s = job_end_s.filter(|_| other.id == job.id);
-                    let shares = cluster.shares(other).unwrap_or_default();
-                    queue.add_running(other, shares.len() as u32, limit_s, user, end_s);
-                    queue.hold(shares);
-                }
-                (None, _)
-                    if is_pending && other.partitions.iter().any(|name| name == partition) =>
-                {
-                    let turns = turns(other, view.listing);
-                    queue.add_pending(other, turns, limit_s, user);
-                }
-                (Some(cluster), _) if is_pending && cluster.is_here(other) => {
-                    let turns = turns(other, view.listing);
-                    let shape = cluster.shape(other).ok();
-                    let shape = shape.filter(|_| cluster.competes(other, view.now_s));
-                    let turns = if shape.is_some() { turns } else { 0 };
-                    queue.add_pending(other, turns, limit_s, user);
-                    queue.request(shape, turns, view.tier(other));
-                }
-                _ => {}
-            }
+            let end_s = job_end_s.filter(|_| other.id == job.id);
+            queue.add_job(view, &place, other, limit_s, user, end_s);
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
         // The copy keeps the listed waiting times, which `rank` replaces.
@@ -210,6 +203,41 @@ impl LiveQueue {
         let shared = queue.shared.take().map(|shared| Arc::new(shared.queue));
         queue.moment.shared = shared;
         Ok(queue)
+    }
+
+    /// Adds a listed job, if it is at `place`.
+    fn add_job(
+        &mut self,
+        view: &ClusterView<'_>,
+        place: &QueuePlace<'_>,
+        job: &ListedJob,
+        limit_s: i64,
+        user: u32,
+        end_s: Option<i64>,
+    ) {
+        match job.state {
+            QueueState::Running | QueueState::Completing => {
+                let Some(cluster) = &place.cluster else {
+                    let nodes = held_nodes(job, place.partition, place.hosts);
+                    return self.add_running(job, nodes, limit_s, user, end_s);
+                };
+                let shares = cluster.shares(job).unwrap_or_default();
+                self.add_running(job, shares.len() as u32, limit_s, user, end_s);
+                self.hold(shares);
+            }
+            QueueState::Pending if place.is_of(job) => {
+                let turns = turns(job, view.listing);
+                let Some(cluster) = &place.cluster else {
+                    return self.add_pending(job, turns, limit_s, user);
+                };
+                let shape = cluster.shape(job).ok();
+                let shape = shape.filter(|_| cluster.competes(job, view.now_s));
+                let turns = if shape.is_some() { turns } else { 0 };
+                self.add_pending(job, turns, limit_s, user);
+                self.request(shape, turns, view.tier(job));
+            }
+            QueueState::Pending | QueueState::Ended | QueueState::Unknown => {}
+        }
     }
 
     /// Notes the nodes of `cluster`, and what the successor of `job` requests.
