@@ -160,12 +160,22 @@ fn queues_that_cannot_be_forecast_get_no_advice() {
     let mixed = NODES.replacen("allocated", "mixed", 1);
     assert_eq!(
         reason([("queue.json", queue.clone()), ("nodes.json", mixed)]),
-        (json!("shared_nodes"), json!("node n1 is partly allocated"))
+        (
+            json!("shared_nodes"),
+            json!(
+                "node n1 is partly allocated, and the cores and the memory of node n1 are not listed"
+            )
+        )
     );
     let twice = queue.replace("\"n2\"", "\"n1\"");
     assert_eq!(
         reason([("queue.json", twice), nodes()]),
-        (json!("shared_nodes"), json!("two jobs run on node n1"))
+        (
+            json!("shared_nodes"),
+            json!(
+                "two jobs run on node n1, and the cores and the memory of node n1 are not listed"
+            )
+        )
     );
     let unknown = queue.replace("\"Priority\"", "\"MoonPhase\"");
     assert_eq!(
@@ -180,6 +190,67 @@ fn queues_that_cannot_be_forecast_get_no_advice() {
         reason([("queue.json", unknown), nodes()]).0,
         json!("unknown_reason")
     );
+}
+
+/// Advises on the successor of job 14, with the output of a real Slurm: its queue, of which `change`
+/// changes the text, as `OLD -> NEW`, and its nodes.
+fn advise_on_shared_nodes(place: &Place, nodes: &str, change: &str, args: &str) -> Outcome {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision");
+    let mut text = fs_err::read_to_string(data.join("shared-queue.json")).expect("read");
+    if let Some((old, new)) = change.split_once(" -> ") {
+        text = text.replace(old, new);
+    }
+    place.write("queue.json", text);
+    let nodes = fs_err::read_to_string(data.join(nodes)).expect("read");
+    place.write("nodes", nodes);
+    place.run(&format!(
+        "provision advise --after 14 --queue queue.json --node-list nodes --at 1796068664 {args}"
+    ))
+}
+
+#[test]
+fn shared_nodes_are_forecast_from_files() {
+    let place = Place::new();
+    let text = advise_on_shared_nodes(&place, "shared-nodes.txt", "", "");
+    assert_eq!(text.code, Some(0), "{text}");
+    insta::assert_snapshot!(text.stdout, @"
+    SUBMIT NOW
+
+    it is 2026-11-30 19:57 UTC; job 14 of the partition all runs on 1 node and ends at 2026-11-30 20:07 (in 9 min 49 s)
+    4 nodes can be used; 5 jobs run and 5 wait for their turn; 0 runs that have ended are known
+    jobs share nodes: simulated by cores, memory and GPUs
+    submitted now, its successor waits 12 min 49 s in the median, and longer than 12 min 49 s in 10 % of the draws; 12 min 49 s if all jobs run to their limits
+    it starts by the end of the job in 0 % of the draws; on average 3 min 0 s without a job, 0 s with two
+    ");
+    let json = advise_on_shared_nodes(&place, "shared-nodes.json", "", "");
+    assert_eq!(json.stdout, text.stdout);
+
+    for (change, because) in [
+        (
+            r#""features": "" -> "features": "[a|b]""#,
+            "cannot simulate the constraint `[a|b]` of job 19",
+        ),
+        (
+            "tres_req_str -> other",
+            "`squeue` does not list what job 14 holds",
+        ),
+        (
+            "tres_alloc_str -> other",
+            "`squeue` does not list what job 14 holds",
+        ),
+        (
+            r#""tres_alloc_str": "cpu=4 -> "tres_alloc_str": "cpu=9"#,
+            "jobs hold more than node n1 has",
+        ),
+        (
+            "gres:gpu:1 -> gres:shard:1",
+            "cannot simulate the parts of GPUs of job",
+        ),
+    ] {
+        let refused = advise_on_shared_nodes(&place, "shared-nodes.txt", change, "");
+        assert!(refused.stdout.contains(because), "{change}: {refused}");
+        assert_eq!(refused.code, Some(40), "{refused}");
+    }
 }
 
 /// Reasons are as Slurm prints them.
@@ -281,6 +352,9 @@ pub(crate) fn submission_documents() -> PrintedKeys {
     let args = format!("provision advise trace --after 7 {FILES} --json");
     let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
     printed.extend(json_documents::printed_keys(&args, &document));
+    let document = advise_on_shared_nodes(&Place::new(), "shared-nodes.txt", "", "--json");
+    let document = serde_json::from_str(&document.stdout).expect("JSON");
+    printed.extend(json_documents::printed_keys("provision advise", &document));
     let place = place_with_models_and_queue();
     let args = format!("provision advise trace --after 7 --model trees {FILES} --json");
     let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
@@ -818,7 +892,7 @@ fn chain_goes_on_with_dependencies_where_it_cannot_forecast() {
     slurm.set("partition", "PartitionName=all OverSubscribe=NO\n");
     let outcome = slurm.chain(3);
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    let note = "no forecast: jobs share nodes (SelectType=select/cons_tres)";
+    let note = "no forecast: jobs share nodes, which cannot be simulated here: SelectType=select/cons_tres, and";
     assert_eq!(outcome.stderr.matches(note).count(), 1, "{outcome}");
     slurm.assert_each_ran_once(3);
     let depends = |job: &str| {
@@ -916,7 +990,7 @@ fn chain_refuses_clusters_that_cannot_be_forecast() {
     slurm.set("config", SHARED_NODES);
     insta::assert_snapshot!(refusal("partition", cores), @"
     missing: past run times (no accounting: `sacct` failed: Slurm accounting storage is disabled; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue
-    error: no advice: jobs share nodes (SelectType=select/cons_tres), but forecasts assume that each job has whole nodes
+    error: no advice: jobs share nodes, which cannot be simulated here: SelectType=select/cons_tres, and the cores and the memory of node n1 are not listed
 
     hint: let each job wait for the end of the previous one: `--when dependency`
     ");

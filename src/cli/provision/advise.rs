@@ -25,7 +25,7 @@ pub struct ProvisionAdviseArgs {
     /// program of Slurm is then queried
     #[arg(long, value_name = "FILE")]
     pub queue: Option<PathBuf>,
-    /// File with the output of `sinfo --all --json`
+    /// File with the output of `sinfo --all --json`, or of `scontrol --all --oneliner show node` where jobs share nodes
     #[arg(long, value_name = "FILE", requires = "queue")]
     pub node_list: Option<PathBuf>,
     /// Time of the queue in the file, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or

@@ -70,14 +70,14 @@ pub enum ProvisionStep {
     Validate(ProvisionValidateArgs),
     /// Advise whether to submit the successor of a running job now
     ///
-    /// Queries `squeue`, `sinfo` and `sacct` for the jobs that run and wait now and for past run times, or reads their files; draws a run time for each job; and simulates when a job like the running one would start. Submits nothing. The exit code encodes the answer: 0 submit now, 30 later, 40 no advice. There is none if jobs share nodes, if Slurm hides jobs, or if the forecast contradicts `sbatch --test-only`.
+    /// Queries `squeue`, `sinfo` and `sacct` for the jobs that run and wait now and for past run times, or reads their files; draws a run time for each job; and simulates when a job like the running one would start. Submits nothing. The exit code encodes the answer: 0 submit now, 30 later, 40 no advice. Where jobs share nodes, the simulation counts cores, memory and GPUs. There is no advice if jobs share cores, if Slurm hides jobs, or if the forecast contradicts `sbatch --test-only`.
     ///
     /// Example: poolcast provision advise trace --after 4711
     #[command(verbatim_doc_comment)]
     Advise(ProvisionAdviseArgs),
     /// Submit a script repeatedly, so that each job starts when the previous one ends
     ///
-    /// Submits the first job, decides once a minute like `advise` whether to submit the next one, and ends once all requested jobs are submitted and the last one has started. Jobs find the number of the previous job in POOLCAST_PREDECESSOR, and their own number in the chain in POOLCAST_LINK. The state of the chain is in a directory: killed and restarted at any time, the command continues where it was, and no job runs twice. Exit code 40 means that the queue cannot be forecast: jobs share nodes, Slurm hides jobs, or a job started far earlier than forecast.
+    /// Submits the first job, decides once a minute like `advise` whether to submit the next one, and ends once all requested jobs are submitted and the last one has started. Jobs find the number of the previous job in POOLCAST_PREDECESSOR, and their own number in the chain in POOLCAST_LINK. The state of the chain is in a directory: killed and restarted at any time, the command continues where it was, and no job runs twice. Exit code 40 means that the queue cannot be forecast: jobs share cores, Slurm hides jobs, or a job started far earlier than forecast.
     ///
     /// Example: poolcast provision chain train.sbatch --links 10 --trace trace
     #[command(verbatim_doc_comment)]

@@ -15,8 +15,8 @@ use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_cli::ProvisionAdviseArgs;
 use poolcast_slurm::live::{
-    ClusterListing, ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice,
-    advise_submission, plan_like, query_queue,
+    ClusterListing, ListedJob, NodeListing, QueriedModel, QueueListing, SlurmSettings,
+    SubmissionAdvice, advise_submission, plan_like, query_queue,
 };
 
 /// Version of the JSON document.
@@ -31,11 +31,11 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let salt = user_salt()?;
     let queries_slurm = args.queue.is_none();
     let mut past = LivePast::find(args.trace.as_deref(), queries_slurm, &salt)?;
-    let (listing, nodes) = listings(args, &mut past.missing)?;
     let cluster_settings = match queries_slurm {
         true => query_cluster_settings(&mut past.missing),
         false => None,
     };
+    let (listing, nodes) = listings(args, cluster_settings.as_ref(), &mut past.missing)?;
     if listing.left_out > 0 {
         let jobs = output::counted(listing.left_out, "job");
         past.missing.push(format!("{jobs} with invalid data"));
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let mut advice = advise_submission(&view, job, &settings, model.as_ref())?;
     if queries_slurm
         && advice.expected.is_some()
-        && let Some(start_s) = planned_start_s(job, &mut past.missing)
+        && let Some(start_s) = planned_start_s(job, advice.shares_nodes, &mut past.missing)
     {
         advice = advice.checked_by_plan(start_s);
     }
@@ -102,8 +102,8 @@ fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> 
 
 /// The time at which Slurm itself would start the successor of `job`, in epoch seconds. If Slurm
 /// does not answer, `missing` gets an entry.
-fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
-    match plan_like(job) {
+fn planned_start_s(job: &ListedJob, shares_nodes: bool, missing: &mut Vec<String>) -> Option<i64> {
+    match plan_like(job, shares_nodes) {
         Ok(plan) => Some(plan.start_s),
         Err(fault) => {
             missing.push(format!("the start that Slurm plans ({fault})"));
@@ -115,6 +115,7 @@ fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
 /// The jobs, and the nodes if they are known.
 fn listings(
     args: &ProvisionAdviseArgs,
+    settings: Option<&SlurmSettings>,
     missing: &mut Vec<String>,
 ) -> Result<(QueueListing, Option<NodeListing>)> {
     let Some(file) = &args.queue else {
@@ -122,7 +123,7 @@ fn listings(
             "cannot query Slurm's queue",
             "if this machine has no Slurm commands, save the output of `squeue --all --states=all --json` and give it as `--queue FILE`",
         ))?;
-        return Ok((listing, query_node_listing(missing)));
+        return Ok((listing, query_node_listing(settings, missing)));
     };
     let listing = QueueListing::parse(&read_file(file)?)
         .with_context(|| format!("cannot use the queue `{}`", file.display()))?;

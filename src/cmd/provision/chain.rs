@@ -272,7 +272,8 @@ fn find_obstacle(plan: &ChainPlan) -> Result<Option<NoAdviceReason>> {
     let Some(partition) = plan_script(&plan.command)?.partition else {
         return Ok(None);
     };
-    let (queue, nodes, settings) = (query_queue()?, query_nodes()?, query_settings()?);
+    let (queue, settings) = (query_queue()?, query_settings()?);
+    let nodes = query_nodes(Some(&settings))?;
     let cluster = ClusterListing {
         queue: &queue,
         nodes: Some(&nodes),

@@ -99,9 +99,12 @@ pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The nodes that `sinfo` lists now. If it cannot be queried, `missing` gets an entry.
-pub(super) fn query_node_listing(missing: &mut Vec<String>) -> Option<NodeListing> {
-    match query_nodes() {
+/// The nodes that Slurm lists now. If it cannot be queried, `missing` gets an entry.
+pub(super) fn query_node_listing(
+    settings: Option<&SlurmSettings>,
+    missing: &mut Vec<String>,
+) -> Option<NodeListing> {
+    match query_nodes(settings) {
         Ok(nodes) => Some(nodes),
         Err(fault) => {
             missing.push(format!("the usable nodes ({fault})"));

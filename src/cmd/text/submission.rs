@@ -21,6 +21,9 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
         job(&advice.job, &clock),
         queue(advice.nodes, &advice.queue, advice.ended_runs),
     );
+    if advice.shares_nodes {
+        text.push_str("jobs share nodes: simulated by cores, memory and GPUs\n");
+    }
     if let Some(expected) = &advice.expected {
         text.push_str(&expectation(expected));
     }
@@ -107,8 +110,9 @@ pub(in crate::cmd) fn no_advice_words(reason: &NoAdviceReason) -> String {
         NoAdviceReason::Cancelled => "the job was cancelled".to_owned(),
         NoAdviceReason::TooLarge => "the job needs more nodes than can be used now".to_owned(),
         NoAdviceReason::SharedNodes(why) => {
-            format!("jobs share nodes ({why}), but forecasts assume that each job has whole nodes")
+            format!("jobs share nodes, which cannot be simulated here: {why}")
         }
+        NoAdviceReason::UnknownRequest(what) => format!("this version cannot simulate {what}"),
         NoAdviceReason::HiddenJobs => {
             "Slurm hides the jobs of other users (PrivateData), so their queue is unknown".to_owned()
         }

@@ -1,6 +1,8 @@
 //! The visible state of a cluster and its queue at one time. Future run times are not part of it.
 
-use crate::scheduler::{QueueJob, SimulatedCluster};
+use std::sync::Arc;
+
+use crate::scheduler::{QueueJob, SharedQueue, SimulatedCluster};
 
 /// A running job. Times are epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub struct QueueTime {
     pub running: Vec<SeenRun>,
     /// Waiting jobs.
     pub waiting: Vec<SeenWait>,
+    /// What jobs hold and request, if they share nodes; else each job has whole nodes.
+    pub shared: Option<Arc<SharedQueue>>,
 }
 
 impl QueueTime {
@@ -67,6 +71,7 @@ impl QueueTime {
             nodes: cluster.nodes(),
             running,
             waiting: cluster.waiting().map(seen_wait).collect(),
+            shared: None,
         }
     }
 }

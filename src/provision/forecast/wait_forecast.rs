@@ -6,7 +6,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::queue_moment::{QueueTime, SeenRun, SeenWait};
 use super::run_history::RunHistory;
-use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster};
+use crate::scheduler::{
+    CapacityStep, NEVER, NodePool, QueueJob, SchedulerSettings, SharedNodes, SimulatedCluster,
+    WholeNodes,
+};
+use poolcast_base::parallel::map_numbers;
 use poolcast_base::seed;
 
 /// Forecaster of waits.
@@ -73,16 +77,22 @@ impl WaitForecast {
     ) -> Vec<i64> {
         let settings = self.settings_at(queue);
         let drawn = self.draw_runs(queue, history);
+        let wait_s = |draw: usize| {
+            let run_s = |place: usize| drawn.runs_s[place][draw];
+            simulated_wait_s(&settings, queue, job, span.most_s, run_s)
+        };
         let mut waits_s = Vec::with_capacity(self.draws);
+        if span.min_draws >= self.draws {
+            waits_s = map_numbers(self.draws, wait_s);
+        }
         let mut has_reached = false;
-        for draw in 0..self.draws {
+        for draw in waits_s.len()..self.draws {
             // All draws are shorter than the wait that matters. More draws would hardly change the
             // answer.
             if !has_reached && draw >= span.min_draws {
                 break;
             }
-            let run_s = |place: usize| drawn.runs_s[place][draw];
-            let wait_s = simulated_wait_s(&settings, queue, job, span.most_s, run_s);
+            let wait_s = wait_s(draw);
             has_reached |= wait_s >= span.needed_wait_s;
             waits_s.push(wait_s);
         }
@@ -155,6 +165,24 @@ fn simulated_wait_s(
     most_s: i64,
     run_s: impl Fn(usize) -> i64,
 ) -> i64 {
+    match &queue.shared {
+        None => wait_on_nodes_s(WholeNodes::default(), settings, queue, job, most_s, run_s),
+        Some(shared) => {
+            let nodes = SharedNodes::new(shared);
+            wait_on_nodes_s(nodes, settings, queue, job, most_s, run_s)
+        }
+    }
+}
+
+/// Like [`simulated_wait_s`], on the nodes `pool`.
+fn wait_on_nodes_s(
+    pool: impl NodePool,
+    settings: &SchedulerSettings,
+    queue: &QueueTime,
+    job: &SeenWait,
+    most_s: i64,
+    run_s: impl Fn(usize) -> i64,
+) -> i64 {
     let now_s = queue.now_s;
     let entry = |wait: &SeenWait, run_s: i64| QueueJob {
         enter: now_s,
@@ -178,7 +206,7 @@ fn simulated_wait_s(
         users = users.max(run.user);
     }
 
-    let mut cluster = SimulatedCluster::new(settings, &jobs, users as usize + 1);
+    let mut cluster = SimulatedCluster::on_nodes(pool, settings, &jobs, users as usize + 1);
     for (number, run) in queue.running.iter().enumerate() {
         cluster.add_running(&running_job(run, run_s(number), now_s), run.start_s);
     }
@@ -236,6 +264,7 @@ mod tests {
             nodes: 2,
             running: vec![run],
             waiting: vec![wait],
+            shared: None,
         }
     }
 

@@ -257,6 +257,7 @@ pub fn feature_names() -> Vec<String> {
             nodes: 0,
             running: Vec::new(),
             waiting: Vec::new(),
+            shared: None,
         },
         record: &WaitRecord::new(1, 1, &[]),
         successor: &successor,
@@ -295,6 +296,7 @@ mod tests {
             nodes: 10,
             running: vec![run(99, 2, 4, 1), run(90, 20, 5, 1), run(96, 3, 2, 2)],
             waiting: vec![wait(99, 48, 1, 3), wait(80, 10, 8, 1), wait(97, 30, 2, 3)],
+            shared: None,
         };
         let mut record = WaitRecord::new(2, 24 * HOUR, &[]);
         for (wait_h, nodes) in [(1, 2), (2, 9), (6, 1)] {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::plan::SlotPlan;
+use super::node_pool::{NodePool, WholeNodes};
 use super::queue_job::{NEVER, QueueJob};
 use super::settings::SchedulerSettings;
 
@@ -21,7 +21,7 @@ pub struct SimulatedRun {
 pub struct AddedJob(usize);
 
 /// The number of the first added job. Jobs of the list have lower numbers.
-const FIRST_ADDED_NUMBER: u32 = 1 << 31;
+pub(super) const FIRST_ADDED_NUMBER: u32 = 1 << 31;
 
 /// A running job, ordered by the time at which its nodes become free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ struct WaitingJob {
 
 /// The state of a cluster at one time. A clone is an independent simulation.
 #[derive(Debug, Clone)]
-pub struct SimulatedCluster<'a> {
+pub struct SimulatedCluster<'a, P = WholeNodes> {
     settings: &'a SchedulerSettings,
     /// The list of jobs, in the order in which they enter the queue.
     jobs: &'a [QueueJob],
@@ -54,9 +54,7 @@ pub struct SimulatedCluster<'a> {
     added_to_enter: Vec<u32>,
     /// Number of capacity steps that have taken effect.
     steps: usize,
-    /// Number of free nodes; negative if nodes were removed while jobs ran on them.
-    free: i64,
-    nodes: u32,
+    pool: P,
     waiting: Vec<WaitingJob>,
     /// Waiting jobs with a cancellation time.
     cancels: BinaryHeap<Reverse<(i64, WaitingJob)>>,
@@ -70,40 +68,17 @@ pub struct SimulatedCluster<'a> {
     started: Vec<u32>,
     ended: Vec<u32>,
     next_backfill: i64,
-    plan: SlotPlan,
 }
 
 impl<'a> SimulatedCluster<'a> {
-    /// Creates an empty cluster. `jobs` must be in the order in which they enter the queue, and
+    /// Creates an empty cluster of whole nodes. `jobs` must be in the order in which they enter the queue, and
     /// belong to `users` users.
     pub fn new(
         settings: &'a SchedulerSettings,
         jobs: &'a [QueueJob],
         users: usize,
     ) -> SimulatedCluster<'a> {
-        let mut cluster = SimulatedCluster {
-            settings,
-            jobs,
-            entered: 0,
-            added: Vec::new(),
-            added_to_enter: Vec::new(),
-            steps: 0,
-            free: 0,
-            nodes: 0,
-            waiting: Vec::new(),
-            cancels: BinaryHeap::new(),
-            running: BinaryHeap::new(),
-            running_by_user: vec![0; users],
-            runs: Vec::new(),
-            first_run: 0,
-            added_runs: Vec::new(),
-            started: Vec::new(),
-            ended: Vec::new(),
-            next_backfill: settings.begin,
-            plan: SlotPlan::default(),
-        };
-        cluster.apply_capacity_steps(settings.begin);
-        cluster
+        SimulatedCluster::on_nodes(WholeNodes::default(), settings, jobs, users)
     }
 
     /// Like [`SimulatedCluster::new`], but starts at `begin`, and ignores jobs that enter the queue
@@ -125,9 +100,51 @@ impl<'a> SimulatedCluster<'a> {
         cluster
     }
 
+    /// Returns the current number of nodes.
+    pub fn nodes(&self) -> u32 {
+        self.pool.nodes
+    }
+
+    /// Returns the number of free nodes; negative if running jobs use more nodes than there are.
+    pub fn free_nodes(&self) -> i64 {
+        self.pool.free
+    }
+}
+
+impl<'a, P: NodePool> SimulatedCluster<'a, P> {
+    /// Like [`SimulatedCluster::new`], with the nodes `pool`, on which nothing runs.
+    pub fn on_nodes(
+        pool: P,
+        settings: &'a SchedulerSettings,
+        jobs: &'a [QueueJob],
+        users: usize,
+    ) -> SimulatedCluster<'a, P> {
+        let mut cluster = SimulatedCluster {
+            settings,
+            jobs,
+            entered: 0,
+            added: Vec::new(),
+            added_to_enter: Vec::new(),
+            steps: 0,
+            pool,
+            waiting: Vec::new(),
+            cancels: BinaryHeap::new(),
+            running: BinaryHeap::new(),
+            running_by_user: vec![0; users],
+            runs: Vec::new(),
+            first_run: 0,
+            added_runs: Vec::new(),
+            started: Vec::new(),
+            ended: Vec::new(),
+            next_backfill: settings.begin,
+        };
+        cluster.apply_capacity_steps(settings.begin);
+        cluster
+    }
+
     /// Returns an independent copy without the results of jobs that have left. Listed jobs that
     /// enter the queue at `close` or later do not enter the copy.
-    pub fn branch(&self, close: i64) -> SimulatedCluster<'a> {
+    pub fn branch(&self, close: i64) -> SimulatedCluster<'a, P> {
         let listed = self.waiting.iter().map(|waiting| waiting.job as usize);
         let first_run = listed.fold(self.entered, usize::min);
         let left = first_run - self.first_run;
@@ -145,7 +162,7 @@ impl<'a> SimulatedCluster<'a> {
             added_runs: self.added_runs.clone(),
             started: Vec::new(),
             ended: Vec::new(),
-            plan: SlotPlan::default(),
+            pool: self.pool.clone(),
             ..*self
         }
     }
@@ -169,16 +186,6 @@ impl<'a> SimulatedCluster<'a> {
         FIRST_ADDED_NUMBER + (self.added.len() - 1) as u32
     }
 
-    /// Returns the current number of nodes.
-    pub fn nodes(&self) -> u32 {
-        self.nodes
-    }
-
-    /// Returns the number of free nodes; negative if running jobs use more nodes than there are.
-    pub fn free_nodes(&self) -> i64 {
-        self.free
-    }
-
     /// Returns the results of the listed jobs that have entered the queue, in order.
     pub fn runs(&self) -> &[SimulatedRun] {
         &self.runs
@@ -194,6 +201,12 @@ impl<'a> SimulatedCluster<'a> {
     pub(crate) fn started_at(&self, number: u32) -> Option<i64> {
         let place = (number as usize).checked_sub(self.first_run)?;
         self.runs.get(place)?.start
+    }
+
+    /// Returns the nodes.
+    #[cfg(test)]
+    pub(super) fn pool(&self) -> &P {
+        &self.pool
     }
 
     /// Returns the current result of an added job.
@@ -299,7 +312,7 @@ impl<'a> SimulatedCluster<'a> {
                 break;
             }
             self.running.pop();
-            self.free += i64::from(running.nodes);
+            self.pool.give_back(running.job, running.nodes);
             self.running_by_user[running.user as usize] -= 1;
             if running.job < FIRST_ADDED_NUMBER {
                 self.ended.push(running.job);
@@ -324,6 +337,7 @@ impl<'a> SimulatedCluster<'a> {
             self.cancels.pop();
             if let Ok(place) = self.waiting.binary_search(&waiting) {
                 self.waiting.remove(place);
+                self.pool.note_queue_change();
             }
         }
     }
@@ -344,8 +358,7 @@ impl<'a> SimulatedCluster<'a> {
             if step.from > now {
                 break;
             }
-            self.free += i64::from(step.nodes) - i64::from(self.nodes);
-            self.nodes = step.nodes;
+            self.pool.set_nodes(step.nodes);
             self.steps += 1;
         }
     }
@@ -357,19 +370,20 @@ impl<'a> SimulatedCluster<'a> {
         };
         let place = self.waiting.partition_point(|other| *other < waiting);
         self.waiting.insert(place, waiting);
+        self.pool.note_queue_change();
         if job.cancel != NEVER {
             self.cancels.push(Reverse((job.cancel, waiting)));
         }
     }
 
     /// Returns true if the job respects its user's limit and is not larger than the cluster.
-    fn may_start(&self, job: &QueueJob) -> bool {
+    fn may_start(&self, number: u32, job: &QueueJob) -> bool {
         let running = self.running_by_user[job.user as usize];
         let is_within_limit = self
             .settings
             .max_jobs_per_user
             .is_none_or(|most| running < most);
-        is_within_limit && job.nodes <= self.nodes
+        is_within_limit && self.pool.could_hold(number, job)
     }
 
     /// Starts jobs in queue order, up to the first one without enough free nodes. Skips jobs that
@@ -378,9 +392,9 @@ impl<'a> SimulatedCluster<'a> {
         let mut place = 0;
         while let Some(waiting) = self.waiting.get(place).copied() {
             let job = *self.job(waiting.job);
-            if !self.may_start(&job) {
+            if !self.may_start(waiting.job, &job) {
                 place += 1;
-            } else if i64::from(job.nodes) <= self.free {
+            } else if self.pool.fits(waiting.job, &job) {
                 self.waiting.remove(place);
                 self.start(waiting.job, now, false);
             } else {
@@ -392,49 +406,43 @@ impl<'a> SimulatedCluster<'a> {
     /// Plans all jobs ahead, and starts jobs whose first slot is the current one.
     fn plan_ahead(&mut self, now: i64) {
         // Jobs behind the last one that could start now do not affect the jobs before it.
-        let free = self.free;
         let tested = self.waiting.len().min(self.settings.max_job_test);
-        let mut end = self.count_candidates(tested, free);
+        let mut end = self.count_candidates(tested, P::fits);
         if end == 0 {
             return;
         }
-
-        let (slot, slots) = (self.settings.slot, self.settings.slots);
-        let freed = self.running.iter();
-        let freed = freed.map(|running| (running.0.limit_end - now, running.0.nodes));
-        let mut plan = std::mem::take(&mut self.plan);
-        plan.begin(free, slots, slot, freed);
+        let running = self.running.iter();
+        let running = running.map(|running| (running.0.limit_end, running.0.nodes));
+        if !self.pool.begin_plan(now, self.settings, running) {
+            return;
+        }
 
         let mut started = Vec::new();
         let mut place = 0;
         while place < end {
             let number = self.waiting[place].job;
             let job = *self.job(number);
-            if self.may_start(&job) {
-                let length = (job.limit + slot - 1).div_euclid(slot).max(1);
-                if plan.reserve(job.nodes, length.min(i64::from(slots)) as u32) == Some(0) {
-                    let is_behind_another = place > 0;
-                    started.push(place);
-                    self.start(number, now, is_behind_another);
-                    end = self.count_candidates(end, plan.free_now());
-                }
+            if self.may_start(number, &job) && self.pool.reserve(number, &job, now, self.settings) {
+                let is_behind_another = place > 0;
+                started.push(place);
+                self.start(number, now, is_behind_another);
+                end = self.count_candidates(end, P::fits_plan);
             }
             place += 1;
         }
-        self.plan = plan;
         for place in started.into_iter().rev() {
             self.waiting.remove(place);
         }
     }
 
     /// Returns the length of the shortest prefix of the first `tested` waiting jobs that contains
-    /// all jobs that could start on `free` nodes.
-    fn count_candidates(&self, tested: usize, free: i64) -> usize {
-        let fits = |waiting: &WaitingJob| {
+    /// all jobs that could start now, which `fits` finds.
+    fn count_candidates(&self, tested: usize, fits: impl Fn(&P, u32, &QueueJob) -> bool) -> usize {
+        let can_start = |waiting: &WaitingJob| {
             let job = self.job(waiting.job);
-            i64::from(job.nodes) <= free && self.may_start(job)
+            fits(&self.pool, waiting.job, job) && self.may_start(waiting.job, job)
         };
-        let last = self.waiting[..tested].iter().rposition(fits);
+        let last = self.waiting[..tested].iter().rposition(can_start);
         last.map_or(0, |last| last + 1)
     }
 
@@ -455,7 +463,7 @@ impl<'a> SimulatedCluster<'a> {
     }
 
     fn hold_nodes(&mut self, number: u32, job: &QueueJob, start: i64) {
-        self.free -= i64::from(job.nodes);
+        self.pool.hold(number, job, start);
         self.running_by_user[job.user as usize] += 1;
         self.running.push(Reverse(RunningJob {
             free_from: start.saturating_add(job.run + self.settings.turnaround),

@@ -65,6 +65,7 @@ impl<'a> TraceSweep<'a> {
             nodes,
             running: Vec::new(),
             waiting: Vec::new(),
+            shared: None,
         };
         for other in &self.present {
             let job = &self.jobs[*other];

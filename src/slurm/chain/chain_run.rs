@@ -263,7 +263,7 @@ impl ChainRun<'_> {
         let Some(settings) = self.query(query_settings)? else {
             return Ok(Some(Round::Wait));
         };
-        let Some(nodes) = self.query(query_nodes)? else {
+        let Some(nodes) = self.query(|| query_nodes(Some(&settings)))? else {
             return Ok(Some(Round::Wait));
         };
         let plan = match plan_script(&self.plan.command) {
@@ -493,7 +493,8 @@ impl ChainRun<'_> {
         if self.timing == ChainTiming::Dependency {
             return self.submit(None, now_s);
         }
-        let Some(nodes) = self.query(query_nodes)? else {
+        let settings = self.settings.clone();
+        let Some(nodes) = self.query(|| query_nodes(settings.as_ref()))? else {
             return Ok(Round::Wait);
         };
         let cluster = ClusterListing {

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::job_resources::JobResources;
 use super::pending_reason::{IdleReason, PendingRole, role_of};
 use super::slurm_state::{JobOutcome, QueueState};
 
@@ -51,6 +52,8 @@ pub struct ListedJob {
     pub node_list: String,
     /// The comment given at submission. Text has the comments of the caller's jobs alone.
     pub comment: String,
+    /// What the job requests and holds, if listed. Text has none of it.
+    pub(super) resources: Option<JobResources>,
 }
 
 impl ListedJob {

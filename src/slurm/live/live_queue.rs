@@ -1,22 +1,26 @@
 //! Builds the queue of one partition, in the form that forecasts need, from Slurm's listings.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::host_list::expand_hosts;
 use super::listed_job::ListedJob;
+use super::no_advice_reason::NoAdviceReason;
 use super::node_listing::NodeListing;
 use super::obstacle::ClusterListing;
 use super::past_runs::{PastRun, PastRuns};
 use super::pending_reason::{IdleReason, PendingRole};
 use super::queue_listing::QueueListing;
+use super::shared_cluster::SharedCluster;
 use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
 use poolcast_base::error::hinted;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_provision::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
+use poolcast_provision::scheduler::{JobShape, NodeShare, SharedQueue};
 use poolcast_provision::trace::hash_user;
 
 /// Minimum time limit, in seconds, that is assumed for jobs without a known limit. The longest
@@ -75,10 +79,51 @@ pub(super) struct LiveQueue {
     pub(super) ended_runs: Vec<EndedRun>,
     /// The number of the user of the queried job.
     pub(super) user: u32,
-    /// Slurm's priority of each waiting job, if known.
-    priorities: Vec<Option<i64>>,
+    /// Slurm's priority of each waiting job, if known: its tier and its rank there.
+    priorities: Vec<Option<(i64, i64)>>,
+    /// The tier of the queried job.
+    tier: i64,
+    /// What jobs hold and request, if they share nodes.
+    shared: Option<SharedJobs>,
     /// True if jobs wait in the order of Slurm's priorities, regardless of their size.
     pub(super) is_ranked: bool,
+}
+
+/// What jobs on shared nodes hold and request.
+#[derive(Debug, Default)]
+struct SharedJobs {
+    queue: SharedQueue,
+    shape_indices: HashMap<JobShape, usize>,
+}
+
+impl SharedJobs {
+    /// Returns the index of `shape`.
+    fn index_of(&mut self, shape: JobShape) -> usize {
+        let shapes = &mut self.queue.shapes;
+        *self.shape_indices.entry(shape).or_insert_with_key(|shape| {
+            shapes.push(shape.clone());
+            shapes.len() - 1
+        })
+    }
+}
+
+/// Where the jobs of a queue run.
+struct QueuePlace<'a> {
+    partition: &'a str,
+    /// The nodes of the partition, unless their number was given.
+    hosts: Option<&'a BTreeSet<String>>,
+    /// The nodes that jobs share.
+    cluster: Option<SharedCluster<'a>>,
+}
+
+impl QueuePlace<'_> {
+    /// Returns true if the pending `job` may run here.
+    fn is_of(&self, job: &ListedJob) -> bool {
+        match &self.cluster {
+            None => job.partitions.iter().any(|name| name == self.partition),
+            Some(cluster) => cluster.is_here(job),
+        }
+    }
 }
 
 /// Numbers users in the order of their first appearance.
@@ -106,7 +151,10 @@ impl LiveQueue {
     ) -> Result<LiveQueue> {
         let partition = job.partitions.first().map_or("", String::as_str);
         let hosts = find_hosts(view, partition)?;
-        let nodes = view.node_count.or(hosts.map(|hosts| hosts.len() as u32));
+        let cluster = view.listing().shared_cluster(partition);
+        let cluster = cluster.and_then(Result::ok);
+        let counted = view.node_count.filter(|_| cluster.is_none());
+        let nodes = counted.or(hosts.map(|hosts| hosts.len() as u32));
         let nodes = nodes.with_context(|| {
             hinted(
                 format!("the number of nodes in the partition `{partition}` is unknown"),
@@ -120,6 +168,7 @@ impl LiveQueue {
             nodes,
             running: Vec::new(),
             waiting: Vec::new(),
+            shared: None,
         };
         let mut queue = LiveQueue {
             moment: empty.clone(),
@@ -127,57 +176,149 @@ impl LiveQueue {
             counts: QueueCounts::default(),
             ended_runs: Vec::new(),
             priorities: Vec::new(),
+            tier: 0,
+            shared: None,
             is_ranked: false,
             user: users.number(view.user_hash(job)),
         };
         let longest_s = view.longest_s();
+        if let Some(cluster) = &cluster {
+            queue.share_nodes(view, cluster, job);
+        }
+        let place = QueuePlace {
+            partition,
+            hosts: hosts.filter(|_| view.node_count.is_none()),
+            cluster,
+        };
         for other in &view.listing.jobs {
             let limit_s = other.limit_s.unwrap_or(longest_s).max(1);
             let user = users.number(view.user_hash(other));
-            match other.state {
-                QueueState::Running | QueueState::Completing => {
-                    let nodes = held_nodes(
-                        other,
-                        partition,
-                        hosts.filter(|_| view.node_count.is_none()),
-                    );
-                    let end_s = job_end_s.filter(|_| other.id == job.id);
-                    queue.add_running(other, nodes, limit_s, user, end_s);
-                }
-                QueueState::Pending if other.partitions.iter().any(|name| name == partition) => {
-                    let turns = turns(other, view.listing);
-                    queue.add_pending(other, turns, limit_s, user);
-                }
-                QueueState::Pending | QueueState::Ended | QueueState::Unknown => {}
-            }
+            let end_s = job_end_s.filter(|_| other.id == job.id);
+            queue.add_job(view, &place, other, limit_s, user, end_s);
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
         // The copy keeps the listed waiting times, which `rank` replaces.
         queue.listed = queue.moment.clone();
         queue.rank();
+        let shared = queue.shared.take().map(|shared| Arc::new(shared.queue));
+        queue.moment.shared = shared;
         Ok(queue)
     }
 
+    /// Adds a listed job, if it is at `place`.
+    fn add_job(
+        &mut self,
+        view: &ClusterView<'_>,
+        place: &QueuePlace<'_>,
+        job: &ListedJob,
+        limit_s: i64,
+        user: u32,
+        end_s: Option<i64>,
+    ) {
+        match job.state {
+            QueueState::Running | QueueState::Completing => {
+                let Some(cluster) = &place.cluster else {
+                    let nodes = held_nodes(job, place.partition, place.hosts);
+                    return self.add_running(job, nodes, limit_s, user, end_s);
+                };
+                let shares = cluster.shares(job).unwrap_or_default();
+                self.add_running(job, shares.len() as u32, limit_s, user, end_s);
+                self.hold(shares);
+            }
+            QueueState::Pending if place.is_of(job) => {
+                let turns = turns(job, view.listing);
+                let Some(cluster) = &place.cluster else {
+                    return self.add_pending(job, turns, limit_s, user);
+                };
+                let shape = cluster.shape(job).ok();
+                let shape = shape.filter(|_| cluster.competes(job, view.now_s));
+                let turns = if shape.is_some() { turns } else { 0 };
+                self.add_pending(job, turns, limit_s, user);
+                self.request(shape, turns, view.tier(job));
+            }
+            QueueState::Pending | QueueState::Ended | QueueState::Unknown => {}
+        }
+    }
+
+    /// Notes the nodes of `cluster`, and what the successor of `job` requests.
+    fn share_nodes(
+        &mut self,
+        view: &ClusterView<'_>,
+        cluster: &SharedCluster<'_>,
+        job: &ListedJob,
+    ) {
+        let Ok(shape) = cluster.shape(job) else {
+            return;
+        };
+        let mut shared = SharedJobs::default();
+        shared.queue.nodes.clone_from(&cluster.nodes);
+        shared.queue.successor = shared.index_of(shape);
+        self.shared = Some(shared);
+        self.tier = view.tier(job);
+    }
+
+    /// Notes what the running job that was added last holds.
+    fn hold(&mut self, shares: Vec<NodeShare>) {
+        if let Some(shared) = self.shared.as_mut().filter(|_| !shares.is_empty()) {
+            shared.queue.running.push(shares);
+        }
+    }
+
+    /// Notes what the `turns` waiting jobs that were added last request.
+    fn request(&mut self, shape: Option<JobShape>, turns: usize, tier: i64) {
+        let from = self.priorities.len() - turns;
+        for priority in self.priorities[from..].iter_mut().flatten() {
+            priority.0 = tier;
+        }
+        if let Some((shared, shape)) = self.shared.as_mut().zip(shape) {
+            let index = shared.index_of(shape);
+            shared
+                .queue
+                .waiting
+                .extend(std::iter::repeat_n(index, turns));
+        }
+    }
+
     /// Orders the waiting jobs by priority, if Slurm has listed all priorities. Each job is given a
-    /// waiting time one second longer than the job behind it. A job submitted now comes last.
+    /// waiting time one second longer than the job behind it. A job submitted now comes behind all
+    /// jobs of its tier.
     fn rank(&mut self) {
         let waiting = &mut self.moment.waiting;
-        let known: Vec<i64> = self.priorities.iter().copied().flatten().collect();
+        let known: Vec<(i64, i64)> = self.priorities.iter().copied().flatten().collect();
         if known.len() < waiting.len() {
             return;
         }
         let mut order: Vec<usize> = (0..waiting.len()).collect();
         order.sort_by_key(|place| (std::cmp::Reverse(known[*place]), waiting[*place].since_s));
+        let before = order.iter().filter(|place| known[**place].0 >= self.tier);
+        let before = before.count() as i64;
         let mut ranked = Vec::with_capacity(waiting.len());
-        for (rank, place) in order.into_iter().enumerate() {
-            let ahead_s = (waiting.len() - rank) as i64;
+        for (rank, place) in (0..).zip(&order) {
+            // Jobs of lower tiers come behind the successor, as if submitted later.
+            let ahead_s = if rank < before {
+                before - rank
+            } else {
+                before - rank - 1
+            };
             ranked.push(SeenWait {
                 since_s: self.moment.now_s - ahead_s,
-                ..waiting[place]
+                ..waiting[*place]
             });
         }
         *waiting = ranked;
+        if let Some(shared) = &mut self.shared {
+            let shapes = &shared.queue.waiting;
+            shared.queue.waiting = order.iter().map(|place| shapes[*place]).collect();
+        }
         self.is_ranked = true;
+    }
+
+    /// Returns true if the successor of `job` could not run on the empty nodes.
+    pub(super) fn is_too_large(&self, job: &ListedJob) -> bool {
+        match &self.moment.shared {
+            None => job.nodes > self.moment.nodes,
+            Some(shared) => !shared.could_hold_successor(),
+        }
     }
 
     fn add_running(
@@ -224,8 +365,10 @@ impl LiveQueue {
                     user,
                 };
                 self.moment.waiting.extend(std::iter::repeat_n(wait, turns));
-                self.priorities
-                    .extend(std::iter::repeat_n(job.priority, turns));
+                self.priorities.extend(std::iter::repeat_n(
+                    job.priority.map(|rank| (0, rank)),
+                    turns,
+                ));
             }
             // There is no advice on a queue with such a job.
             None => {}
@@ -288,6 +431,27 @@ impl<'a> ClusterView<'a> {
         }
     }
 
+    /// Finds what makes a forecast for the successor of `job` impossible where jobs share nodes.
+    pub(super) fn find_own_obstacle(
+        &self,
+        job: &ListedJob,
+        has_model: bool,
+    ) -> Option<NoAdviceReason> {
+        let partition = job.partitions.first().map_or("", String::as_str);
+        let cluster = self.listing().shared_cluster(partition)?.ok()?;
+        if has_model {
+            let why = "jobs have parts of nodes, and models know whole nodes alone";
+            return Some(NoAdviceReason::SharedNodes(why.to_owned()));
+        }
+        cluster.shape(job).err()
+    }
+
+    /// Returns the tier of `job`.
+    fn tier(&self, job: &ListedJob) -> i64 {
+        self.settings
+            .map_or(0, |settings| settings.tier(&job.partitions))
+    }
+
     fn user_hash(&self, job: &ListedJob) -> u64 {
         hash_user(self.salt.text(), &job.user)
     }
@@ -335,5 +499,86 @@ impl<'a> ClusterView<'a> {
             });
         }
         runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_provision::scheduler::{
+        CapacityStep, NEVER, QueueJob, SchedulerSettings, SharedNodes, SimulatedCluster,
+    };
+
+    const QUEUE: &str = include_str!("../../../tests/data/provision/shared-queue.json");
+    const NODES: &str = include_str!("../../../tests/data/provision/shared-nodes.txt");
+
+    /// Simulates the waiting jobs of `queue`, which run to their limits. Returns their starts.
+    fn simulated_starts_s(queue: &QueueTime) -> Vec<Option<i64>> {
+        let shared = queue.shared.as_ref().expect("nodes are shared");
+        let settings = SchedulerSettings {
+            begin: queue.now_s,
+            capacity: vec![CapacityStep {
+                from: queue.now_s,
+                nodes: 4,
+            }],
+            max_jobs_per_user: None,
+            backfill_interval: 1,
+            slot: 60,
+            slots: 1440,
+            max_job_test: 100,
+            turnaround: 0,
+            age_weight: 1,
+            max_age: 86_400,
+            size_weight: 0,
+        };
+        let entry = |since: i64, limit: i64, nodes: u32, user: u32| QueueJob {
+            enter: since,
+            since,
+            cancel: NEVER,
+            run: limit,
+            limit,
+            nodes,
+            user,
+        };
+        let waiting = queue.waiting.iter();
+        let jobs: Vec<QueueJob> = waiting
+            .map(|wait| entry(wait.since_s, wait.limit_s, wait.nodes, wait.user))
+            .collect();
+        let mut cluster = SimulatedCluster::on_nodes(SharedNodes::new(shared), &settings, &jobs, 9);
+        for run in &queue.running {
+            let job = entry(run.start_s, run.limit_s, run.nodes, run.user);
+            cluster.add_running(&job, run.start_s);
+        }
+        cluster.run_until(NEVER - 1);
+        cluster.runs().iter().map(|run| run.start).collect()
+    }
+
+    /// Slurm's plan, in steps of a minute, is in the same listing.
+    #[test]
+    fn starts_on_shared_nodes_are_near_slurms_plan() {
+        let listing = QueueListing::parse(QUEUE.as_bytes()).expect("read");
+        let nodes = NodeListing::parse(NODES.as_bytes()).expect("read");
+        let view = ClusterView {
+            now_s: listing.last_event_s(),
+            listing: &listing,
+            nodes: Some(&nodes),
+            settings: None,
+            node_count: None,
+            past: &PastRuns::default(),
+            salt: &OwnerSalt::random().expect("a salt"),
+            history_runs: 0,
+        };
+        let job = listing.find("14").expect("listed");
+        let queue = LiveQueue::new(&view, job, job.end_s).expect("a queue");
+        assert_eq!((queue.counts.running, queue.counts.waiting), (5, 5));
+        let starts_s = simulated_starts_s(&queue.moment);
+        let mut pending = listing.jobs.clone();
+        pending.retain(|job| job.state == QueueState::Pending);
+        let early_s = pending.iter().zip(starts_s);
+        let early_s: Vec<i64> = early_s
+            .filter_map(|(job, start_s)| Some(job.start_s? - start_s?))
+            .collect();
+        // Slurm plans the last job behind one that is to use its node, but it fits beside that.
+        assert_eq!(early_s, [0, 60, 0, 60, 360]);
     }
 }

@@ -1,18 +1,22 @@
 //! Advice from a live Slurm: reads its jobs and nodes, and decides whether a user should submit the
 //! successor of a job now.
 
+mod feature_rule;
 mod host_list;
+mod job_resources;
 mod listed_job;
 mod live_queue;
 mod model_advice;
 mod no_advice_reason;
 mod node_listing;
+mod node_resources;
 mod obstacle;
 mod past_runs;
 mod pending_reason;
 mod queue_json;
 mod queue_listing;
 mod queue_text;
+mod shared_cluster;
 mod slurm_programs;
 mod slurm_settings;
 mod slurm_state;

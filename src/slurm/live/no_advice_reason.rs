@@ -14,8 +14,10 @@ pub enum NoAdviceReason {
     Cancelled,
     /// The job needs more nodes than are usable.
     TooLarge,
-    /// Jobs share nodes, as this setting or node shows.
+    /// Jobs share nodes, as this setting or node shows, in a way that is not listed or simulated.
     SharedNodes(String),
+    /// This part of a job's request is not simulated.
+    UnknownRequest(String),
     /// Slurm hides other users' jobs from the caller.
     HiddenJobs,
     /// This program does not know this reason or state of a job in the queue.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
+use super::node_resources::{GroupResources, NodeResources, NodeValues};
 use poolcast_base::error::hinted;
 use poolcast_base::output::cut;
 use poolcast_provision::slurm_number::{SlurmError, SlurmWords, reject_errors};
@@ -41,6 +42,8 @@ struct ListedNode {
     #[serde(default)]
     state_flags: Vec<String>,
     partitions: Vec<String>,
+    #[serde(flatten)]
+    resources: NodeValues,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +51,8 @@ struct NodeGroup {
     partition: GroupPartition,
     node: GroupState,
     nodes: GroupNodes,
+    #[serde(flatten)]
+    resources: GroupResources,
 }
 
 #[derive(Deserialize)]
@@ -71,29 +76,71 @@ pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
     /// Nodes that jobs use only in part.
     mixed: BTreeSet<String>,
+    /// What the nodes have, where it is listed.
+    resources: BTreeMap<String, NodeResources>,
     /// Number of nodes that were added, once per partition.
     added: usize,
 }
 
-/// States in which a node accepts no further jobs, or only those of a reservation, in the words of
-/// `sinfo`'s JSON and text.
+/// States and flags of nodes that accept jobs, in the words of `sinfo` and `scontrol`. Jobs start on
+/// nodes that are powered down to save energy, which Slurm then powers up.
 #[rustfmt::skip]
-const UNUSABLE_STATES: &[&str] = &[
-    "BLOCKED", "DOWN", "DRAIN", "DRAINED", "DRAINING", "DRNG", "ERROR", "FAIL", "FAILG", "FAILING", "FUTR", "FUTURE",
-    "INVALID", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND", "RESERVED", "RESV", "UNK", "UNKNOWN",
+const USABLE_STATES: &[&str] = &[
+    "ALLOC", "ALLOCATED", "CLOUD", "COMP", "COMPLETING", "DYNAMIC_NORM", "IDLE", "MIX", "MIXED", "PLANNED", "PLND",
+    "POWERED_DOWN", "POWERING_UP", "POWER_SAVING", "POWER_UP",
 ];
 
+/// Marks behind a state in text, of nodes that accept no jobs: they do not respond, are powered down
+/// or rebooted, or are in maintenance.
+const UNUSABLE_MARKS: &[char] = &['*', '%', '!', '$', '@', '^'];
+
+/// Returns true if a node with these states and flags accepts jobs.
+fn is_usable(words: &[String]) -> bool {
+    words.iter().all(|word| {
+        !word.ends_with(UNUSABLE_MARKS) && USABLE_STATES.contains(&state_name(word).as_str())
+    })
+}
+
 impl NodeListing {
-    /// Parses the output of `sinfo`, as JSON or as text with the columns above.
+    /// Parses the output of `sinfo`, as JSON or as text with the columns above, or of
+    /// `scontrol --oneliner show node`.
     ///
     /// # Errors
     /// Fails for invalid output; the error names the line and the field.
     pub fn parse(text: &[u8]) -> Result<NodeListing> {
         let printed = String::from_utf8_lossy(text);
+        if printed.starts_with("NodeName=") {
+            return NodeListing::parse_scontrol(&printed);
+        }
         match printed.strip_prefix(HEADS) {
             Some(rows) => NodeListing::parse_node_text(rows),
             None => NodeListing::parse_node_json(text),
         }
+    }
+
+    fn parse_scontrol(text: &str) -> Result<NodeListing> {
+        let mut listing = NodeListing::default();
+        for row in text.lines().filter(|row| !row.trim().is_empty()) {
+            let value = |key: &str| {
+                let mut pairs = row.split_ascii_whitespace();
+                pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+            };
+            let (Some(name), Some(state)) = (value("NodeName"), value("State")) else {
+                bail!(
+                    "`{}` is not a row of `scontrol --oneliner show node`",
+                    cut(row, MAX_SHOWN_COLUMNS)
+                );
+            };
+            let words: Vec<String> = state.split('+').map(str::to_owned).collect();
+            let partitions = value("Partitions").unwrap_or_default();
+            for partition in partitions.split(',').filter(|name| !name.is_empty()) {
+                listing.add(partition, name, &words)?;
+            }
+            if let Some(resources) = NodeResources::from_scontrol(value) {
+                listing.resources.insert(name.to_owned(), resources);
+            }
+        }
+        Ok(listing)
     }
 
     fn parse_node_text(rows: &str) -> Result<NodeListing> {
@@ -125,12 +172,20 @@ impl NodeListing {
                     for partition in &node.partitions {
                         listing.add(partition, &node.name, &words)?;
                     }
+                    if let Some(resources) = node.resources.resources() {
+                        listing.resources.insert(node.name, resources);
+                    }
                 }
             }
             (None, Some(groups)) => {
                 for group in groups {
                     for list in &group.nodes.nodes {
                         listing.add(&group.partition.name, list, group.node.state.all())?;
+                        if let Some(resources) = group.resources.of_each_node() {
+                            for name in expand_hosts(list).unwrap_or_default() {
+                                listing.resources.insert(name, resources.clone());
+                            }
+                        }
                     }
                 }
             }
@@ -145,12 +200,7 @@ impl NodeListing {
     fn add(&mut self, partition: &str, list: &str, words: &[String]) -> Result<()> {
         // A partition without usable nodes exists, too.
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
-        let names: Vec<String> = words.iter().map(|word| state_name(word)).collect();
-        if words.iter().any(|word| word.ends_with('*'))
-            || names
-                .iter()
-                .any(|name| UNUSABLE_STATES.contains(&name.as_str()))
-        {
+        if !is_usable(words) {
             return Ok(());
         }
         let hosts = expand_hosts(list);
@@ -162,7 +212,7 @@ impl NodeListing {
             self.added <= MAX_NODES,
             "it lists more than {MAX_NODES} nodes"
         );
-        if names.iter().any(|name| name == "MIXED") {
+        if words.iter().any(|word| state_name(word) == "MIXED") {
             self.mixed.extend(hosts.iter().cloned());
         }
         nodes.extend(hosts);
@@ -179,6 +229,11 @@ impl NodeListing {
     /// Returns the usable nodes of `partition`; `None` if there is no such partition.
     pub fn hosts_in_partition(&self, partition: &str) -> Option<&BTreeSet<String>> {
         self.partitions.get(partition)
+    }
+
+    /// Returns what the node `name` has, if this is listed.
+    pub(super) fn resources(&self, name: &str) -> Option<&NodeResources> {
+        self.resources.get(name)
     }
 
     /// Returns the names of all partitions.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::host_list::expand_hosts;
+use super::listed_job::ListedJob;
 use super::no_advice_reason::NoAdviceReason;
 use super::node_listing::NodeListing;
 use super::queue_listing::QueueListing;
+use super::shared_cluster::SharedCluster;
 use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
 
@@ -20,7 +22,7 @@ pub struct ClusterListing<'a> {
     pub settings: Option<&'a SlurmSettings>,
 }
 
-impl ClusterListing<'_> {
+impl<'a> ClusterListing<'a> {
     /// Finds what makes forecasts for `partition` at `now_s` impossible, if anything.
     pub fn find_obstacle(&self, partition: &str, now_s: i64) -> Option<NoAdviceReason> {
         let caller = rustix::process::getuid().as_raw();
@@ -30,11 +32,37 @@ impl ClusterListing<'_> {
         {
             return Some(NoAdviceReason::HiddenJobs);
         }
-        if let Some(why) = self.sharing(partition) {
-            return Some(NoAdviceReason::SharedNodes(why));
+        let cluster = match self.shared_cluster(partition).transpose() {
+            Ok(cluster) => cluster,
+            Err(reason) => return Some(reason),
+        };
+        let competes = |job: &ListedJob| match &cluster {
+            None => job.partitions.iter().any(|name| name == partition),
+            Some(cluster) => cluster.is_here(job),
+        };
+        let jobs: Vec<&ListedJob> = self.queue.jobs.iter().filter(|job| competes(job)).collect();
+        if let Some(what) = unknown_reason(&jobs, now_s) {
+            return Some(NoAdviceReason::UnknownReason(what));
         }
-        self.unknown_reason(partition, now_s)
-            .map(NoAdviceReason::UnknownReason)
+        let cluster = cluster?;
+        let mut waiting = jobs.iter().filter(|job| cluster.competes(job, now_s));
+        waiting.find_map(|job| cluster.shape(job).err())
+    }
+
+    /// Returns the nodes of `partition` and of all partitions that overlap with it, if jobs share
+    /// them. The error is the reason why they cannot be simulated.
+    pub(super) fn shared_cluster(
+        &self,
+        partition: &str,
+    ) -> Option<Result<SharedCluster<'a>, NoAdviceReason>> {
+        let why = self.sharing(partition)?;
+        Some(SharedCluster::new(
+            partition,
+            &why,
+            self.queue,
+            self.nodes,
+            self.settings,
+        ))
     }
 
     /// Returns the evidence that jobs of `partition` share nodes, if there is any.
@@ -70,21 +98,18 @@ impl ClusterListing<'_> {
         }
         None
     }
+}
 
-    /// Returns the reason or the state of a job of `partition` that this program does not know.
-    fn unknown_reason(&self, partition: &str, now_s: i64) -> Option<String> {
-        for job in &self.queue.jobs {
-            if !job.partitions.iter().any(|name| name == partition) {
-                continue;
+/// Returns the reason or the state of one of `jobs` that this program does not know.
+fn unknown_reason(jobs: &[&ListedJob], now_s: i64) -> Option<String> {
+    for job in jobs {
+        match job.state {
+            QueueState::Unknown => return Some(format!("the state of job {}", job.name())),
+            QueueState::Pending if job.pending_role(now_s).is_none() => {
+                return Some(format!("the reason `{}` of job {}", job.reason, job.name()));
             }
-            match job.state {
-                QueueState::Unknown => return Some(format!("the state of job {}", job.name())),
-                QueueState::Pending if job.pending_role(now_s).is_none() => {
-                    return Some(format!("the reason `{}` of job {}", job.reason, job.name()));
-                }
-                _ => {}
-            }
+            _ => {}
         }
-        None
     }
+    None
 }

@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::job_resources::ResourceValues;
 use super::listed_job::{ListedJob, ParsedJobs, array_limit, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
 use poolcast_base::error::hinted;
@@ -58,6 +59,8 @@ struct SlurmJob {
     nodes: Option<String>,
     #[serde(default)]
     comment: Option<String>,
+    #[serde(flatten)]
+    resources: ResourceValues,
 }
 
 /// Parses the output of `squeue --json`.
@@ -127,6 +130,7 @@ impl SlurmJob {
             priority: self.priority.known(),
             node_list: self.nodes.unwrap_or_default(),
             comment: self.comment.unwrap_or_default(),
+            resources: self.resources.resources(),
         })
     }
 }

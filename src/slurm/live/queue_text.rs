@@ -130,6 +130,7 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<ListedJob> {
         priority: priority.parse().ok(),
         node_list: node_list.to_owned(),
         comment: String::new(),
+        resources: None,
     })
 }
 

@@ -124,8 +124,14 @@ fn query_own_comments(listing: &mut QueueListing) -> Result<(), SlurmFault> {
     Ok(())
 }
 
-/// Runs `sinfo` for all nodes, as JSON, or as text if Slurm was built without JSON.
-pub fn query_nodes() -> Result<NodeListing, SlurmFault> {
+/// Runs `sinfo` for all nodes, as JSON, or as text if Slurm was built without JSON. If jobs share
+/// nodes on the cluster with these `settings`, `scontrol` lists what the nodes have.
+pub fn query_nodes(settings: Option<&SlurmSettings>) -> Result<NodeListing, SlurmFault> {
+    if settings.is_some_and(SlurmSettings::has_shared_nodes) {
+        let mut command = slurm_command("scontrol");
+        let printed = answer(command.args(["--all", "--oneliner", "show", "node"]))?;
+        return parsed("scontrol", NodeListing::parse(&printed));
+    }
     let text = ["--Node", &format!("--format={SINFO_COLUMNS}")];
     let printed = json_or_text("sinfo", &["--all"], &text)?;
     parsed("sinfo", NodeListing::parse(&printed))
@@ -233,11 +239,17 @@ pub struct PlannedStart {
 }
 
 /// Asks Slurm when it would start a job like `job` that is submitted now, by `sbatch --test-only`,
-/// which submits nothing.
-pub fn plan_like(job: &ListedJob) -> Result<PlannedStart, SlurmFault> {
+/// which submits nothing. `shares_nodes` is true if the job has parts of its nodes.
+pub fn plan_like(job: &ListedJob, shares_nodes: bool) -> Result<PlannedStart, SlurmFault> {
     let mut command = slurm_command("sbatch");
     command.args(["--test-only", "--wrap=true"]);
-    command.arg(format!("--nodes={}", job.nodes));
+    match job.resources.as_ref().filter(|_| shares_nodes) {
+        None => command.arg(format!("--nodes={}", job.nodes)),
+        Some(resources) => {
+            let held = (job.state == QueueState::Running).then_some(job.nodes);
+            command.args(resources.sbatch_options(held))
+        }
+    };
     if let Some(limit_s) = job.limit_s {
         command.arg(format!("--time={}", (limit_s / 60).max(1)));
     }

@@ -14,8 +14,20 @@ pub struct SlurmSettings {
     private_data: Vec<String>,
     /// The number of the user who runs the controller, and may see everything.
     slurm_user_id: Option<u32>,
-    /// The value of `OverSubscribe` by partition.
-    oversubscribe: BTreeMap<String, String>,
+    /// The consumable resources, such as `CR_CORE_MEMORY`.
+    select_parameters: String,
+    partitions: BTreeMap<String, PartitionSettings>,
+}
+
+/// The settings of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct PartitionSettings {
+    /// The value of `OverSubscribe`.
+    oversubscribe: String,
+    /// The value of `PriorityTier`: jobs of a higher one come first.
+    tier: i64,
+    /// A setting that is not simulated, if there is one.
+    unknown: Option<String>,
 }
 
 impl SlurmSettings {
@@ -31,14 +43,29 @@ impl SlurmSettings {
             });
             line.with_context(|| format!("`scontrol show config` has no `{key}`"))
         };
-        let mut oversubscribe = BTreeMap::new();
+        let mut settings = BTreeMap::new();
         for line in partitions.lines() {
             let value = |key: &str| {
                 let mut pairs = line.split_ascii_whitespace();
                 pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
             };
             if let (Some(name), Some(sharing)) = (value("PartitionName"), value("OverSubscribe")) {
-                oversubscribe.insert(name.to_owned(), sharing.to_owned());
+                let unset = [
+                    ("MaxCPUsPerNode", "UNLIMITED"),
+                    ("MaxCPUsPerSocket", "UNLIMITED"),
+                    ("ExclusiveUser", "NO"),
+                ];
+                let is_set =
+                    |(key, unset): &&(&str, &str)| value(key).is_some_and(|value| value != *unset);
+                let unknown = unset.iter().find(is_set);
+                let partition = PartitionSettings {
+                    oversubscribe: sharing.to_owned(),
+                    tier: value("PriorityTier")
+                        .and_then(|tier| tier.parse().ok())
+                        .unwrap_or(1),
+                    unknown: unknown.and_then(|(key, _)| Some(format!("{key}={}", value(key)?))),
+                };
+                settings.insert(name.to_owned(), partition);
             }
         }
         let private_data = value("PrivateData")?;
@@ -46,14 +73,17 @@ impl SlurmSettings {
             select_type: value("SelectType")?,
             private_data: private_data.split(',').map(str::to_owned).collect(),
             slurm_user_id: user_number(&value("SlurmUser")?),
-            oversubscribe,
+            // Before Slurm 22.05, it may be empty.
+            select_parameters: value("SelectTypeParameters").unwrap_or_default(),
+            partitions: settings,
         })
     }
 
     /// Returns the setting by which jobs of `partition` can share a node, or `None` if each job has
     /// whole nodes.
     pub fn sharing(&self, partition: &str) -> Option<String> {
-        let over = self.oversubscribe.get(partition).map(String::as_str);
+        let over = self.partitions.get(partition);
+        let over = over.map(|settings| settings.oversubscribe.as_str());
         let is_linear = self.select_type == "select/linear";
         match over {
             Some("EXCLUSIVE") => None,
@@ -62,6 +92,48 @@ impl SlurmSettings {
             Some(over) => Some(format!("OverSubscribe={over}")),
             None => Some("no known setting of OverSubscribe".to_owned()),
         }
+    }
+
+    /// Returns true if jobs of any partition can share a node.
+    pub fn has_shared_nodes(&self) -> bool {
+        self.partitions
+            .keys()
+            .any(|name| self.sharing(name).is_some())
+    }
+
+    /// Returns a setting of `partition` with which nodes that jobs share are not simulated.
+    pub(super) fn beyond_simulation(&self, partition: &str) -> Option<String> {
+        if !["select/cons_tres", "select/cons_res"].contains(&self.select_type.as_str()) {
+            return Some(format!("SelectType={}", self.select_type));
+        }
+        let settings = self.partitions.get(partition)?;
+        // Only with a number above 1 do jobs share cores.
+        let simulated = ["NO", "EXCLUSIVE", "YES:1", "FORCE:1"];
+        if !simulated.contains(&settings.oversubscribe.as_str()) {
+            return Some(format!("OverSubscribe={}", settings.oversubscribe));
+        }
+        settings.unknown.clone()
+    }
+
+    /// Returns true if Slurm allocates memory.
+    pub(super) fn allocates_memory(&self) -> bool {
+        self.select_parameters
+            .to_ascii_uppercase()
+            .contains("MEMORY")
+    }
+
+    /// Returns true if Slurm allocates whole cores, or more.
+    pub(super) fn allocates_cores(&self) -> bool {
+        let parameters = self.select_parameters.to_ascii_uppercase();
+        !parameters.split(',').any(|name| name.starts_with("CR_CPU"))
+    }
+
+    /// Returns the highest tier of `partitions`. Slurm considers the jobs of higher tiers first.
+    pub(super) fn tier(&self, partitions: &[String]) -> i64 {
+        let settings = partitions
+            .iter()
+            .filter_map(|name| self.partitions.get(name));
+        settings.map(|settings| settings.tier).max().unwrap_or(1)
     }
 
     /// Returns true if `PrivateData` hides other users' jobs from the user with the number

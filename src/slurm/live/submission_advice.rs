@@ -140,6 +140,9 @@ pub struct SubmissionAdvice {
     pub model: Option<ModelAdvice>,
     /// The time at which Slurm itself would start the successor, if it was queried.
     pub planned_start_s: Option<i64>,
+    /// True if jobs share nodes, so that the forecast counts cores, memory and GPUs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shares_nodes: bool,
 }
 
 impl SubmissionAdvice {
@@ -193,6 +196,7 @@ pub fn advise_submission(
     let queue = LiveQueue::new(view, job, end_s)?;
     let partition = job.partitions.first().map_or("", String::as_str);
     let obstacle = view.listing().find_obstacle(partition, view.now_s);
+    let obstacle = obstacle.or_else(|| view.find_own_obstacle(job, model.is_some()));
     let successor = match obstacle {
         Some(_) => None,
         None => successor(view, job, &queue, settings),
@@ -208,6 +212,7 @@ pub fn advise_submission(
         expected: None,
         model: None,
         planned_start_s: None,
+        shares_nodes: queue.moment.shared.is_some(),
     };
     if let (Some(successor), Some(left_s)) = (successor, left_s) {
         let expected = estimate_start(view, &queue, &successor, left_s, settings);
@@ -218,7 +223,8 @@ pub fn advise_submission(
         advice.model = model.map(query);
         advice.expected = Some(expected);
     }
-    advice.answer = answer(job, &advice, obstacle, settings);
+    let is_too_large = queue.is_too_large(job);
+    advice.answer = answer(job, &advice, is_too_large, obstacle, settings);
     Ok(advice)
 }
 
@@ -244,7 +250,7 @@ fn successor(
     settings: &AdviceSettings,
 ) -> Option<SeenWait> {
     let limit_s = job.limit_s.or(settings.length_s)?;
-    if job.state == QueueState::Pending || job.nodes > queue.moment.nodes {
+    if job.state == QueueState::Pending || queue.is_too_large(job) {
         return None;
     }
     Some(SeenWait {
@@ -278,6 +284,7 @@ fn end_of(job: &ListedJob, length_s: Option<i64>) -> Option<i64> {
 fn answer(
     job: &ListedJob,
     advice: &SubmissionAdvice,
+    is_too_large: bool,
     obstacle: Option<NoAdviceReason>,
     settings: &AdviceSettings,
 ) -> SubmissionAnswer {
@@ -297,7 +304,7 @@ fn answer(
     if let Some(reason) = obstacle {
         return no_advice(reason);
     }
-    if job.nodes > advice.nodes {
+    if is_too_large {
         return no_advice(NoAdviceReason::TooLarge);
     }
     let (Some(end_s), Some(expected)) = (advice.job.end_s, &advice.expected) else {
