@@ -192,8 +192,8 @@ fn queues_that_cannot_be_forecast_get_no_advice() {
     );
 }
 
-/// Advises on the successor of job 14, with the output of a real Slurm: its queue, of which `change`
-/// changes the text, as `OLD -> NEW`, and its nodes.
+/// Advises on the successor of job 14, with the output of a real Slurm: its nodes, and its queue, in which `change`
+/// replaces a text, as `OLD -> NEW`.
 fn advise_on_shared_nodes(place: &Place, nodes: &str, change: &str, args: &str) -> Outcome {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision");
     let mut text = fs_err::read_to_string(data.join("shared-queue.json")).expect("read");
