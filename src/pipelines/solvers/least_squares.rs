@@ -10,7 +10,9 @@ use anyhow::Result;
 
 use super::cholesky::CholeskyFactor;
 use super::labels::NumberLabels;
-use super::matrix::{ColumnMatrix, add_scaled, dot_product, products_of_columns};
+use super::matrix::{
+    ColumnMatrix, MAX_PAIRED_COLUMNS, add_scaled, dot_product, products_of_columns,
+};
 use super::objective::ElasticNetPenalty;
 use super::stop::StopSignal;
 
@@ -28,7 +30,7 @@ pub(crate) fn linear_coefficients(
 ) -> Result<Vec<f64>> {
     let mut descent = LinearDescent::new(x, labels, penalty);
     // With more columns than rows, the descent is faster.
-    if penalty.l1_ratio == 0.0 && x.f <= x.n {
+    if penalty.l1_ratio == 0.0 && x.f <= x.n.min(MAX_PAIRED_COLUMNS) {
         return descent.solve();
     }
     let enough = GAIN_TOLERANCE * descent.sweep();

@@ -3,6 +3,9 @@
 use anyhow::Result;
 use candle_core::{Device, Tensor};
 
+/// Number of columns up to which the products of all pairs are computed at once: beyond, they take too much memory.
+pub(crate) const MAX_PAIRED_COLUMNS: usize = 1_000;
+
 /// A matrix of `f` columns and `n` rows, stored one column after another.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMatrix {

@@ -35,9 +35,7 @@ pub(crate) fn minimise_objective(
     stop: StopSignal<'_>,
 ) -> Result<Vec<f64>> {
     let objective = LogisticObjective::new(x, labels, penalty);
-    // With more weights than rows, most of a factorisation's work is for directions that only the penalty decides,
-    // and coordinate descent is faster.
-    if penalty.l1_ratio == 0.0 && objective.weight_count() <= objective.x.n {
+    if penalty.l1_ratio == 0.0 {
         return minimise_smooth(&objective, stop);
     }
 

@@ -160,6 +160,21 @@ impl LogisticObjective {
             .collect()
     }
 
+    /// Returns the second derivative of the losses with respect to each weight, `[o, w]`, for the probabilities
+    /// `[o, n]` of the logits' classes.
+    pub(super) fn loss_curvatures(&self, probabilities: &[f64]) -> Vec<f64> {
+        let mut curvatures = Vec::with_capacity(self.weight_count());
+        for output in 0..self.output_count {
+            let factors = self.curvature_factors(probabilities, output, output);
+            let of_column = |place: usize| -> f64 {
+                let column = self.x.column(place).iter();
+                column.zip(&factors).map(|(x, factor)| x * x * factor).sum()
+            };
+            curvatures.extend((0..self.x.f).map(of_column));
+        }
+        curvatures
+    }
+
     /// Returns all second derivatives of the losses, `[o, w, o, w]`, for the probabilities `[o, n]` of the logits'
     /// classes.
     pub(super) fn loss_hessian(&self, probabilities: &[f64]) -> Result<Vec<f64>> {

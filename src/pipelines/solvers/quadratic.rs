@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use super::matrix::{add_scaled, dot_product};
+use super::matrix::{MAX_PAIRED_COLUMNS, add_scaled, dot_product};
 use super::objective::LogisticObjective;
 use super::stop::StopSignal;
 
@@ -13,10 +13,6 @@ use super::stop::StopSignal;
 const MAX_SWEEPS: usize = 10_000;
 /// Gain of a sweep, relative to the first sweep, at which the descent stops.
 const GAIN_TOLERANCE: f64 = 1e-5;
-
-/// Number of weights up to which the whole Hessian is computed at once: a product of matrices takes a tenth of the time
-/// of its rows one by one.
-const MAX_WHOLE_HESSIAN: usize = 1_000;
 
 /// The objective around some weights, with its loss as a quadratic form.
 pub(super) struct QuadraticModel<'a> {
@@ -46,16 +42,11 @@ impl<'a> QuadraticModel<'a> {
         start: &'a [f64],
         logits: &[f64],
     ) -> Result<QuadraticModel<'a>> {
-        let x = &objective.x;
         let probabilities = objective.probabilities(logits);
 
         let start_gradient = objective.loss_gradient(&probabilities);
-        let curvatures = (0..objective.output_count).flat_map(|output| {
-            let factors = objective.curvature_factors(&probabilities, output, output);
-            (0..x.f).map(move |place| weighted_square(x.column(place), &factors))
-        });
-
-        let hessian_rows = if start.len() <= MAX_WHOLE_HESSIAN {
+        // A product of matrices takes a tenth of the time of single rows.
+        let hessian_rows = if start.len() <= MAX_PAIRED_COLUMNS {
             let hessian = objective.loss_hessian(&probabilities)?;
             hessian
                 .chunks_exact(start.len())
@@ -69,7 +60,7 @@ impl<'a> QuadraticModel<'a> {
             objective,
             start,
             weights: start.to_vec(),
-            curvatures: curvatures.collect(),
+            curvatures: objective.loss_curvatures(&probabilities),
             probabilities,
             gradient: start_gradient.clone(),
             start_gradient,
@@ -157,10 +148,6 @@ impl<'a> QuadraticModel<'a> {
         loss + self.objective.penalty_value(&self.weights)
             - self.objective.penalty_value(self.start)
     }
-}
-
-fn weighted_square(column: &[f64], weights: &[f64]) -> f64 {
-    column.iter().zip(weights).map(|(x, w)| x * x * w).sum()
 }
 
 /// Returns the second derivatives of the loss with respect to the weight at index `place` and every

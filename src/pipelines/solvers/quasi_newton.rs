@@ -3,7 +3,7 @@
 //! Without an L1 penalty the objective is smooth. L-BFGS finds its minimum (Nocedal and Wright, "Numerical
 //! optimization", 2nd edition, algorithm 7.4), with the inverse of the Hessian at an earlier point as its first
 //! estimate: so it needs few steps where columns are correlated, too, and each step costs two passes over the
-//! columns. scikit-learn's `lbfgs` and `newton-cholesky` reach the same minimum.
+//! columns. With many weights, the estimate is the inverse of the Hessian's diagonal. scikit-learn's `lbfgs` and `newton-cholesky` reach the same minimum.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,18 @@ use anyhow::Result;
 
 use super::cholesky::CholeskyFactor;
 use super::fit_point::FitPoint;
-use super::matrix::{add_scaled, dot_product};
+use super::matrix::{MAX_PAIRED_COLUMNS, add_scaled, dot_product};
 use super::objective::LogisticObjective;
 use super::stop::StopSignal;
 
-/// Maximum number of Hessians. One or two suffice, unless the classes are perfectly separable.
-const MAX_HESSIANS: usize = 50;
-/// Number of steps after which the Hessian is computed again, because the curvature has changed.
+/// Maximum number of estimates. One or two suffice, unless the classes are perfectly separable.
+const MAX_ESTIMATES: usize = 50;
+/// Number of steps after which a Hessian is computed again, because the curvature has changed.
 const STEPS_PER_HESSIAN: usize = 20;
+/// The same for the diagonal of a Hessian, which is worth less than what the steps have shown.
+const STEPS_PER_DIAGONAL: usize = 100;
+/// Number of steps that are remembered.
+const MAX_CHANGES: usize = 20;
 /// Expected gain of a step, relative to the objective, at which the fit stops.
 const GAIN_TOLERANCE: f64 = 1e-13;
 
@@ -28,11 +32,13 @@ pub(super) fn minimise_smooth(
     stop: StopSignal<'_>,
 ) -> Result<Vec<f64>> {
     let mut point = FitPoint::zero(objective);
-    for _ in 0..MAX_HESSIANS {
-        let hessian = hessian(objective, &point)?;
-        let mut steps = StepHistory::new(CholeskyFactor::new(hessian, point.weights.len()));
+    for _ in 0..MAX_ESTIMATES {
+        let mut steps = StepHistory {
+            first: FirstEstimate::new(objective, &point)?,
+            changes: VecDeque::new(),
+        };
         let mut gradient = gradient(objective, &point);
-        for _ in 0..STEPS_PER_HESSIAN {
+        for _ in 0..steps.first.step_count() {
             stop.check()?;
             let step = steps.newton_step(&gradient);
             let expected = dot_product(&gradient, &step);
@@ -64,35 +70,78 @@ fn gradient(objective: &LogisticObjective, point: &FitPoint) -> Vec<f64> {
     gradient
 }
 
-/// Returns the second derivatives of the objective at `point`, `[o, w, o, w]`.
-fn hessian(objective: &LogisticObjective, point: &FitPoint) -> Result<Vec<f64>> {
-    let count = objective.weight_count();
-    let mut hessian = objective.loss_hessian(&objective.probabilities(&point.logits))?;
-    for place in 0..count {
-        hessian[place * count + place] += objective.penalty_factors(place).l2;
-    }
-    Ok(hessian)
+/// The curvature of the objective at one point.
+enum FirstEstimate {
+    /// The second derivatives with respect to all pairs of weights.
+    Hessian(CholeskyFactor),
+    /// The second derivative with respect to each weight, `[o, w]`.
+    Diagonal(Vec<f64>),
 }
 
-/// The steps since a Hessian was computed, from which the change of the curvature is known.
+impl FirstEstimate {
+    fn new(objective: &LogisticObjective, point: &FitPoint) -> Result<FirstEstimate> {
+        let probabilities = objective.probabilities(&point.logits);
+        let count = objective.weight_count();
+        let l2 = |place: usize| objective.penalty_factors(place).l2;
+        // With more weights than rows, most of the work of a factorisation is for directions that only the penalty
+        // decides.
+        if count > objective.x.n.min(MAX_PAIRED_COLUMNS) {
+            let mut diagonal = objective.loss_curvatures(&probabilities);
+            for (place, curvature) in diagonal.iter_mut().enumerate() {
+                *curvature += l2(place);
+            }
+            return Ok(FirstEstimate::Diagonal(diagonal));
+        }
+
+        let mut hessian = objective.loss_hessian(&probabilities)?;
+        for place in 0..count {
+            hessian[place * count + place] += l2(place);
+        }
+        Ok(FirstEstimate::Hessian(CholeskyFactor::new(hessian, count)))
+    }
+
+    /// Returns the number of steps for which it is used.
+    fn step_count(&self) -> usize {
+        match self {
+            FirstEstimate::Hessian(_) => STEPS_PER_HESSIAN,
+            FirstEstimate::Diagonal(_) => STEPS_PER_DIAGONAL,
+        }
+    }
+
+    /// Returns the `x` `[o, w]` whose product with the curvature is `target` `[o, w]`.
+    fn solve(&self, target: &[f64]) -> Vec<f64> {
+        match self {
+            FirstEstimate::Hessian(factor) => factor.solve(target),
+            FirstEstimate::Diagonal(curvatures) => {
+                let quotient = |(target, curvature): (&f64, &f64)| {
+                    // The weight of a column that is 0 everywhere stays 0.
+                    if *curvature > f64::MIN_POSITIVE {
+                        target / curvature
+                    } else {
+                        0.0
+                    }
+                };
+                target.iter().zip(curvatures).map(quotient).collect()
+            }
+        }
+    }
+}
+
+/// An estimate of the curvature, and the steps since, from which its change is known.
 struct StepHistory {
-    hessian: CholeskyFactor,
+    first: FirstEstimate,
     /// Changes of the weights and of the gradient, `[o, w]` each, the oldest first.
     changes: VecDeque<(Vec<f64>, Vec<f64>)>,
 }
 
 impl StepHistory {
-    fn new(hessian: CholeskyFactor) -> StepHistory {
-        StepHistory {
-            hessian,
-            changes: VecDeque::new(),
-        }
-    }
-
     fn push(&mut self, weights: Vec<f64>, gradient: Vec<f64>) {
         // The objective is convex, so only rounding makes the product negative.
         if dot_product(&weights, &gradient) > 0.0 {
             self.changes.push_back((weights, gradient));
+        }
+        if self.changes.len() > MAX_CHANGES {
+            self.changes.pop_front();
         }
     }
 
@@ -106,7 +155,7 @@ impl StepHistory {
             shares.push(share);
         }
 
-        let mut step = self.hessian.solve(&rest);
+        let mut step = self.first.solve(&rest);
         for ((weights, slopes), share) in self.changes.iter().zip(shares.iter().rev()) {
             let back = dot_product(slopes, &step) / dot_product(weights, slopes);
             add_scaled(&mut step, share - back, weights);
@@ -128,29 +177,33 @@ mod tests {
     use super::super::objective::ElasticNetPenalty;
     use super::*;
 
-    /// Returns the largest slope that is left at the minimum of rows of `classes` classes, whose second column is
-    /// nearly the first and whose third is constant.
-    fn slope_at_minimum(classes: u32, c: f64) -> f64 {
-        let n = 200_usize;
+    /// Returns the largest slope that is left at the minimum of `n` rows of `classes` classes. The second column is
+    /// nearly the first, the third is constant, and `more` columns are random.
+    fn slope_at_minimum(n: usize, more: usize, classes: u32, c: f64) -> f64 {
         let mut generator = poolcast_base::seed::generator(1, "rows", &[]);
-        let mut random = || generator.random_range(-1.0..1.0);
-        let first: Vec<f64> = (0..n).map(|_| random()).collect();
-        let second = first.iter().map(|value| value + 1e-4 * random()).collect();
-        let noise: Vec<f64> = (0..n).map(|_| 0.3 * random()).collect();
-        let y: Vec<u32> = first
+        let mut random = |count: usize| -> Vec<f64> {
+            (0..count)
+                .map(|_| generator.random_range(-1.0..1.0))
+                .collect()
+        };
+        let first = random(n);
+        let second = first
             .iter()
-            .zip(&noise)
-            .map(|(value, noise)| {
-                ((value + noise + 1.0) / 2.0 * f64::from(classes))
-                    .clamp(0.0, f64::from(classes) - 1.0) as u32
-            })
-            .collect();
+            .zip(random(n))
+            .map(|(x, noise)| x + 1e-4 * noise);
+        let second: Vec<f64> = second.collect();
+        let most = f64::from(classes) - 1.0;
+        let class_of = |(x, noise): (&f64, f64)| {
+            let share = (x + 0.3 * noise + 1.0) / 2.0;
+            (share * f64::from(classes)).clamp(0.0, most) as u32
+        };
+        let y: Vec<u32> = first.iter().zip(random(n)).map(class_of).collect();
         let weights: Vec<f64> = (0..n).map(|row| (row % 3) as f64).collect();
 
         let x = ColumnMatrix {
             n,
-            f: 4,
-            values: [first, second, vec![2.0; n], vec![1.0; n]].concat(),
+            f: more + 4,
+            values: [first, second, vec![2.0; n], random(n * more), vec![1.0; n]].concat(),
         };
         let labels = ClassLabels {
             y: &y,
@@ -172,7 +225,17 @@ mod tests {
     fn nothing_is_left_to_gain_at_the_minimum() {
         for classes in [2, 3, 5] {
             for c in [1e-3, 1.0, 1e3, 1e6] {
-                let slope = slope_at_minimum(classes, c);
+                let slope = slope_at_minimum(200, 0, classes, c);
+                assert!(slope < 1e-5, "{classes} classes, C {c}: {slope}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_to_gain_with_more_weights_than_rows() {
+        for classes in [2, 3] {
+            for c in [1e-3, 1.0, 1e3] {
+                let slope = slope_at_minimum(40, 100, classes, c);
                 assert!(slope < 1e-5, "{classes} classes, C {c}: {slope}");
             }
         }
