@@ -196,9 +196,11 @@ impl PreprocessingSteps {
     }
 
     fn learn_fills(&mut self, imputer: Imputer, table: &FeatureTable) {
-        let raw = self.apply(table);
-        for (place, column) in self.columns.iter_mut().enumerate() {
-            column.fill = Some(imputer.fill_for(raw.column(place)));
+        let threshold = self.threshold;
+        for column in &mut self.columns {
+            let raw = table.column(column.place).iter();
+            let seen: Vec<f64> = raw.map(|value| column.apply(*value, threshold)).collect();
+            column.fill = Some(imputer.fill_for(&seen));
         }
     }
 
