@@ -2,6 +2,8 @@
 
 use super::objective::LogisticObjective;
 
+/// Expected gain of a step, relative to the objective, at which the fit stops.
+const GAIN_TOLERANCE: f64 = 1e-13;
 /// Minimum fraction of a step that the line search tries.
 const MIN_STEP: f64 = 1e-10;
 /// Share of its expected gain that a step must reach (Armijo's condition).
@@ -31,13 +33,18 @@ impl FitPoint {
     }
 
     /// Halves `step` `[o, w]` until it gains enough of the `expected` change; returns the point
-    /// there. Returns `None` if rounding leaves nothing to gain.
+    /// there. Returns `None` if the step gains nothing beyond rounding.
     pub(super) fn search_line(
         &self,
         objective: &LogisticObjective,
         step: &[f64],
         expected: f64,
     ) -> Option<FitPoint> {
+        // Rounding can make the expected change NaN. The fit stops then, too.
+        if expected.is_nan() || expected >= -GAIN_TOLERANCE * self.value.abs() {
+            return None;
+        }
+
         // Logits are linear in the weights, so one product serves all fractions of the step.
         let logit_step = objective.logits(step);
 

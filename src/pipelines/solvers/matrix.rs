@@ -54,6 +54,11 @@ pub(crate) fn dot_product(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// Returns `to` minus `from`.
+pub(crate) fn difference(to: &[f64], from: &[f64]) -> Vec<f64> {
+    to.iter().zip(from).map(|(to, from)| to - from).collect()
+}
+
 /// Adds `factor` times `x` to `sum`, like BLAS's `axpy`.
 pub(crate) fn add_scaled(sum: &mut [f64], factor: f64, x: &[f64]) {
     for (sum, x) in sum.iter_mut().zip(x) {

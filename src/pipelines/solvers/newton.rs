@@ -14,7 +14,7 @@ use anyhow::Result;
 
 use super::fit_point::FitPoint;
 use super::labels::ClassLabels;
-use super::matrix::ColumnMatrix;
+use super::matrix::{ColumnMatrix, difference};
 use super::objective::{ElasticNetPenalty, LogisticObjective};
 use super::quadratic::QuadraticModel;
 use super::quasi_newton::minimise_smooth;
@@ -22,8 +22,6 @@ use super::stop::StopSignal;
 
 /// Maximum number of Newton steps. A handful suffices, unless the classes are perfectly separable.
 const MAX_STEPS: usize = 100;
-/// Expected gain of a step, relative to the objective, at which the fit stops.
-const GAIN_TOLERANCE: f64 = 1e-13;
 
 /// Returns the weights `[o, w]` that minimise the objective: for each logit, the weights of the
 /// columns of `x`, with the intercept last. The last column of `x` must be all ones, for the
@@ -59,16 +57,6 @@ fn newton_step(
     let mut model = QuadraticModel::new(objective, &point.weights, &point.logits)?;
     model.minimise(stop)?;
 
-    let expected = model.expected_change();
-    // Rounding can make the expected change NaN. The fit stops then, too.
-    if expected.is_nan() || expected >= -GAIN_TOLERANCE * point.value.abs() {
-        return Ok(None);
-    }
-    let step: Vec<f64> = model
-        .weights
-        .iter()
-        .zip(&point.weights)
-        .map(|(to, from)| to - from)
-        .collect();
-    Ok(point.search_line(objective, &step, expected))
+    let step = difference(&model.weights, &point.weights);
+    Ok(point.search_line(objective, &step, model.expected_change()))
 }

@@ -3,7 +3,8 @@
 //! Without an L1 penalty the objective is smooth. L-BFGS finds its minimum (Nocedal and Wright, "Numerical
 //! optimization", 2nd edition, algorithm 7.4), with the inverse of the Hessian at an earlier point as its first
 //! estimate: so it needs few steps where columns are correlated, too, and each step costs two passes over the
-//! columns. With many weights, the estimate is the inverse of the Hessian's diagonal. scikit-learn's `lbfgs` and `newton-cholesky` reach the same minimum.
+//! columns. With many weights, the estimate is the inverse of the Hessian's diagonal. scikit-learn's `lbfgs` and
+//! `newton-cholesky` reach the same minimum.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use anyhow::Result;
 
 use super::cholesky::CholeskyFactor;
 use super::fit_point::FitPoint;
-use super::matrix::{MAX_PAIRED_COLUMNS, add_scaled, dot_product};
+use super::matrix::{MAX_PAIRED_COLUMNS, add_scaled, difference, dot_product};
 use super::objective::LogisticObjective;
 use super::stop::StopSignal;
 
@@ -23,8 +24,6 @@ const STEPS_PER_HESSIAN: usize = 20;
 const STEPS_PER_DIAGONAL: usize = 100;
 /// Number of steps that are remembered.
 const MAX_CHANGES: usize = 20;
-/// Expected gain of a step, relative to the objective, at which the fit stops.
-const GAIN_TOLERANCE: f64 = 1e-13;
 
 /// Returns the weights `[o, w]` that minimise `objective`, whose penalty must be L2 alone.
 pub(super) fn minimise_smooth(
@@ -32,20 +31,16 @@ pub(super) fn minimise_smooth(
     stop: StopSignal<'_>,
 ) -> Result<Vec<f64>> {
     let mut point = FitPoint::zero(objective);
+    let mut gradient = gradient(objective, &point);
     for _ in 0..MAX_ESTIMATES {
         let mut steps = StepHistory {
             first: FirstEstimate::new(objective, &point)?,
             changes: VecDeque::new(),
         };
-        let mut gradient = gradient(objective, &point);
         for _ in 0..steps.first.step_count() {
             stop.check()?;
             let step = steps.newton_step(&gradient);
             let expected = dot_product(&gradient, &step);
-            // Rounding can make the expected change NaN. The fit stops then, too.
-            if expected.is_nan() || expected >= -GAIN_TOLERANCE * point.value.abs() {
-                return Ok(point.weights);
-            }
             let Some(next) = point.search_line(objective, &step, expected) else {
                 return Ok(point.weights);
             };
@@ -162,10 +157,6 @@ impl StepHistory {
         }
         step
     }
-}
-
-fn difference(to: &[f64], from: &[f64]) -> Vec<f64> {
-    to.iter().zip(from).map(|(to, from)| to - from).collect()
 }
 
 #[cfg(test)]

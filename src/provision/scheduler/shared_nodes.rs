@@ -28,13 +28,13 @@ const MEMORY: usize = 1;
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SharedNode {
-    /// What the node has.
+    /// The resources of the node.
     pub amounts: Amounts,
     /// Number of CPUs in a core. Jobs hold whole cores.
     pub threads: i64,
 }
 
-/// What a job requests. Its tasks may be on any of `hosts`, at least one on each of its nodes.
+/// The request of a job. Its tasks may be on any of `hosts`, at least one on each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobShape {
     /// Indices of the nodes on which the job may run, in ascending order.
@@ -47,9 +47,9 @@ pub struct JobShape {
     pub tasks: i64,
     /// Maximum number of tasks on a node.
     pub max_tasks_per_node: i64,
-    /// What each task needs.
+    /// The needs of each task.
     pub per_task: Amounts,
-    /// What the job needs on each of its nodes, beside its tasks.
+    /// The needs of the job on each of its nodes, beside its tasks.
     pub per_node: Amounts,
     /// Memory for each CPU, in MiB.
     pub memory_per_cpu: i64,
@@ -63,12 +63,12 @@ pub struct JobShape {
     pub is_exclusive: bool,
 }
 
-/// What a job holds on a node.
+/// The share of a job in a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeShare {
     /// Index of the node.
     pub node: u32,
-    /// What the job holds there.
+    /// The resources that the job holds there.
     pub amounts: Amounts,
 }
 
@@ -79,7 +79,7 @@ pub struct SharedQueue {
     pub nodes: Vec<SharedNode>,
     /// The different requests.
     pub shapes: Vec<JobShape>,
-    /// What each running job holds.
+    /// The shares of each running job.
     pub running: Vec<Vec<NodeShare>>,
     /// Index of the request of each waiting job.
     pub waiting: Vec<usize>,
@@ -94,7 +94,7 @@ impl SharedQueue {
     }
 }
 
-/// What a running job holds, on one of its nodes.
+/// The share of a running job in one of its nodes.
 #[derive(Debug, Clone, Copy)]
 struct Holding {
     limit_end: i64,
@@ -102,12 +102,12 @@ struct Holding {
     amounts: Amounts,
 }
 
-/// What is known about a shape that may fit now.
+/// The answer to the question of whether a shape fits now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Unknown,
     Never,
-    /// It fits, for a job on one node on this one.
+    /// It fits. A job on one node fits on this one.
     On(u32),
 }
 
@@ -119,13 +119,13 @@ pub struct SharedNodes<'a> {
     /// The kind of each node: the first node that has the same.
     kinds: Vec<usize>,
     free: Vec<Amounts>,
-    /// What jobs hold, by node, in the order of their time limits.
+    /// The shares of running jobs, by node, in the order of the jobs' time limits.
     holdings: Vec<Vec<Holding>>,
     /// The nodes of each running job.
     hosts_of_job: HashMap<u32, Vec<u32>>,
-    /// Whether each shape could run on the empty cluster.
+    /// True for each shape that could run on the empty cluster.
     could_hold: Vec<bool>,
-    /// Whether each shape fits now.
+    /// The answer for each shape.
     fits: Vec<Cell<Fit>>,
     /// Times at which nodes are reserved by the plan, by node.
     reserved: Vec<Vec<(i64, i64)>>,

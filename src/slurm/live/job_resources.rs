@@ -8,7 +8,7 @@ use super::node_resources::{GresCount, Tres, number, parse_gres, parse_tres, tex
 /// Maximum number of tasks, and of CPUs, of a job.
 const MAX_TASKS: i64 = 1 << 20;
 
-/// What a job holds on a node.
+/// The share of a job in a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldNode {
     pub(super) name: String,
@@ -18,12 +18,12 @@ pub(super) struct HeldNode {
     pub(super) memory_mb: i64,
 }
 
-/// What a job requests, and what it holds if it runs.
+/// The request of a job, and its shares if it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JobResources {
     /// The whole request.
     pub(super) requested: Tres,
-    /// What the job holds, if it runs.
+    /// The shares of the job, if it runs.
     pub(super) allocated: Option<Tres>,
     pub(super) tasks: i64,
     /// Maximum number of tasks on a node, if requested.
@@ -48,7 +48,7 @@ pub(super) struct JobResources {
     pub(super) is_exclusive: bool,
     /// A part of the request that this program cannot simulate.
     pub(super) unknown: Option<&'static str>,
-    /// What the job holds on each of its nodes, if listed.
+    /// The shares of the job in each of its nodes, if listed.
     pub(super) held_nodes: Vec<HeldNode>,
     /// The generic resources that the job holds, by node.
     pub(super) held_gres: Vec<Vec<GresCount>>,

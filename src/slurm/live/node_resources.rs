@@ -17,7 +17,7 @@ pub(super) struct GresCount {
     pub(super) count: i64,
 }
 
-/// What a node has, and what of it is allocated.
+/// The resources of a node, and the allocated part of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NodeResources {
     pub(super) cpus: i64,

@@ -28,7 +28,7 @@ pub(super) struct SharedCluster<'a> {
     partitions: BTreeSet<&'a str>,
     /// The nodes, in the order in which they are tried.
     pub(super) nodes: Vec<SharedNode>,
-    /// What is listed about each node.
+    /// The listing of each node.
     listed: Vec<&'a NodeResources>,
     /// The index of each node.
     places: HashMap<&'a str, u32>,
