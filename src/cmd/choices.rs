@@ -300,7 +300,7 @@ fn importance_rows(choice: &SplitChoice) -> String {
         ImportanceMeasure::Coefficient => "coefficient",
         ImportanceMeasure::SplitGain => "split gain",
     });
-    let metric = score_title(choice);
+    let metric = score_title(&choice.metric.of_predictions());
     let mut rows = vec![vec![
         "  features".to_owned(),
         measure.to_owned(),
@@ -321,14 +321,16 @@ fn importance_cell(value: Option<f64>) -> String {
 }
 
 /// Display name of the score by which a choice was made.
-fn score_title(choice: &SplitChoice) -> String {
-    let name = choice.metric.name.to_string();
+fn score_title(metric: &Metric) -> String {
+    let name = metric.name.to_string();
     Scores::title(name.strip_prefix("validation_").unwrap_or(&name))
 }
 
 /// The choices as a table with one line per split.
 pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
-    let by = choices.first().map_or(String::new(), score_title);
+    let by = choices
+        .first()
+        .map_or(String::new(), |choice| score_title(&choice.metric));
     let head = [
         "split",
         "best",

@@ -41,6 +41,18 @@ impl Metric {
         }
     }
 
+    /// The metric of predictions for samples that stands for this one: the validation loss for the loss of answers,
+    /// which are about other moments.
+    pub fn of_predictions(&self) -> Metric {
+        match self.name {
+            MetricName::AnswersLogLoss => Metric {
+                name: MetricName::ValidationLoss,
+                ..self.clone()
+            },
+            _ => self.clone(),
+        }
+    }
+
     /// Returns true if `value` is as good as the target, if there is one.
     pub fn is_reached_by(&self, value: f64) -> bool {
         let target = self.target.map(|target| self.goal.loss(target));
@@ -191,6 +203,8 @@ pub enum MetricName {
     ValidationR2,
     HeldBackPinball,
     HeldBackCost,
+    /// Mean logarithmic loss over both questions about held jobs, answered by the model of the trial alone.
+    AnswersLogLoss,
     /// The metric that a program reports, under a name of its own.
     Reported,
 }
@@ -227,6 +241,7 @@ impl MetricName {
             | MetricName::ValidationR2
             | MetricName::HeldBackPinball
             | MetricName::HeldBackCost
+            | MetricName::AnswersLogLoss
             | MetricName::Reported => None,
         }
     }
@@ -239,7 +254,8 @@ impl MetricName {
             | MetricName::HeldBackPinball
             | MetricName::HeldBackCost
             | MetricName::Reported => None,
-            MetricName::ValidationRocAuc
+            MetricName::AnswersLogLoss
+            | MetricName::ValidationRocAuc
             | MetricName::ValidationAveragePrecision
             | MetricName::ValidationFMeasure
             | MetricName::ValidationAccuracy

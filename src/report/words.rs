@@ -53,6 +53,9 @@ pub(super) fn metric_title(metric: &Metric) -> String {
         MetricName::ValidationR2 => "R² on the validation samples",
         MetricName::HeldBackPinball => "mean pinball loss on the held-back windows",
         MetricName::HeldBackCost => "mean cost of a held-back window",
+        MetricName::AnswersLogLoss => {
+            "logarithmic loss of the answers to both questions about held jobs"
+        }
         MetricName::Reported => "metric of the program",
     };
     title.to_owned()

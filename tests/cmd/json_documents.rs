@@ -371,6 +371,11 @@ fn run_documents() -> PrintedKeys {
     printed
 }
 
+/// Returns the keys for a sweep that ranks trials by the answers that each one alone would give.
+fn answer_documents() -> PrintedKeys {
+    print_all(&sweep::place_of_answers(), &["sweep best sweep --json"])
+}
+
 /// Returns the keys for sweeps over tables.
 fn table_documents() -> PrintedKeys {
     let more =
@@ -543,6 +548,7 @@ fn every_documented_key_is_printed() {
         model_documents,
         run_documents,
         ensemble_documents,
+        answer_documents,
         table_documents,
         running_documents,
         dag_documents,

@@ -297,6 +297,47 @@ fn trials_are_listed_from_best_to_worst() {
     }
 }
 
+/// A test directory with a sweep in `sweep` that has ranked two pipelines and a network by the answers that each one
+/// alone would give.
+pub(crate) fn place_of_answers() -> Place {
+    let place = Place::with_short_log();
+    let forests =
+        "et: {runs: 1, parameters: {n_estimators: 5}}, ridge: {runs: 1, parameters: {C: 0.1}}";
+    let metric = "wandb: {sweep: {metric: {name: answers_log_loss, goal: minimize}}}";
+    let config =
+        SMALL.replace("runs: 3", "runs: 1") + &format!("pipelines: {{{forests}}}\n{metric}\n");
+    place.write("answers.yaml", config);
+    place.stdout("sweep run answers.yaml -o sweep");
+    place
+}
+
+#[test]
+fn trials_are_ranked_by_the_answers_that_each_alone_would_give() {
+    let place = place_of_answers();
+    let rows = rows(&place);
+    let values: Vec<f64> = (rows.iter())
+        .map(|row| {
+            let losses = ["now", "later"].map(|question| {
+                let scores = &row["answers"][question];
+                assert!(scores["settled"].as_u64() > Some(20), "{row}");
+                scores["log_loss"].as_f64().expect("a loss")
+            });
+            let value = row["value"].as_f64().expect("a value");
+            assert!((value - (losses[0] + losses[1]) / 2.0).abs() < 1e-12);
+            value
+        })
+        .collect();
+    assert_eq!(values.len(), 3);
+    let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let printed = place.stdout("sweep list sweep");
+    assert!(printed.contains("answers_log_loss"), "{printed}");
+    let first = printed.lines().nth(1).expect("a trial");
+    assert!(first.contains(&format!("{best:.4}")), "{printed}");
+
+    let refused = place.run("dag answers.yaml -o dag --dry-run");
+    assert!(refused.stderr.contains("answers_log_loss"), "{refused}");
+}
+
 #[test]
 fn paused_sweep_waits_and_resumes() {
     let place = Place::with_short_log();

@@ -26,6 +26,19 @@ pub struct QuestionScores {
     pub roc_auc: Option<f64>,
 }
 
+impl QuestionScores {
+    /// Scores `odds` of releases with these known outcomes.
+    pub(super) fn compute(odds: &[f64], successes: &[bool]) -> QuestionScores {
+        let losses = odds.iter().zip(successes);
+        let losses: Vec<f64> = losses.map(|(p, success)| log_loss(*p, *success)).collect();
+        QuestionScores {
+            settled: losses.len(),
+            log_loss: (!losses.is_empty()).then(|| mean(&losses)),
+            roc_auc: roc_auc(odds, successes),
+        }
+    }
+}
+
 /// A change of the logarithmic loss, summed over the questions with outcomes of both kinds, with a 95 % interval: where
 /// all outcomes are equal, the loss rewards certainty alone. Moments are drawn for the interval, because the answers of
 /// one moment share what happened.
@@ -180,13 +193,7 @@ impl<'a> MemberCases<'a> {
                     successes.push(is_success);
                 }
             }
-            let losses = odds.iter().zip(&successes);
-            let losses: Vec<f64> = losses.map(|(p, success)| log_loss(*p, *success)).collect();
-            QuestionScores {
-                settled: losses.len(),
-                log_loss: (!losses.is_empty()).then(|| mean(&losses)),
-                roc_auc: roc_auc(&odds, &successes),
-            }
+            QuestionScores::compute(&odds, &successes)
         })
     }
 }
@@ -221,7 +228,7 @@ fn odds_for(all: &[MemberOdds], members: &[usize]) -> [f64; 2] {
 }
 
 /// Returns the outcomes of a release now and later, unrepaired.
-fn outcomes(truth: &KnownOutcome) -> [Option<bool>; 2] {
+pub(super) fn outcomes(truth: &KnownOutcome) -> [Option<bool>; 2] {
     let later = truth.is_passing.filter(|_| !truth.is_perhaps_repaired);
     [truth.succeeds_now, later]
 }

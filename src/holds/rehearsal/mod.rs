@@ -3,6 +3,7 @@
 //! happened, as of the second of the question.
 
 mod after_probes;
+mod answer_scores;
 mod known_outcome;
 mod member_tally;
 mod rehearsal_dir;
@@ -14,6 +15,7 @@ mod tally;
 mod tally_file;
 
 pub use after_probes::score_after_probes;
+pub use answer_scores::{AnswerScores, ScoredMoments, score_answers};
 pub use known_outcome::KnownOutcome;
 pub use member_tally::{LossChange, MemberTally, QuestionScores};
 pub use rehearsal_dir::RehearsalDir;

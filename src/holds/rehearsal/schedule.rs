@@ -86,7 +86,8 @@ impl RehearsalTimes {
     }
 }
 
-fn even_schedule(begin_ms: i64, end_ms: i64, models: u32) -> Vec<ScheduledModel> {
+/// Returns `models` models at times spread evenly from 30 % of the time between `begin_ms` and `end_ms` on.
+pub(super) fn even_schedule(begin_ms: i64, end_ms: i64, models: u32) -> Vec<ScheduledModel> {
     let step = (1.0 - FIRST_SHARE) / f64::from(models * MOMENTS_PER_MODEL);
     let moment_ms = |moment: u32| time_at(begin_ms, end_ms, FIRST_SHARE + step * f64::from(moment));
     let model = |number: u32| {

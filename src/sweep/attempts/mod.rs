@@ -1,5 +1,6 @@
 //! Runs one trial: its data, its fit, its deadline and its files.
 
+mod answer_attempt;
 mod command_attempt;
 mod command_line;
 mod deadline;
@@ -19,6 +20,7 @@ mod trial_process;
 mod wait_model_attempt;
 mod wandb_records;
 
+pub(crate) use answer_attempt::score_as_member;
 pub(crate) use command_attempt::{CommandAttempt, end_orphans};
 pub(crate) use deadline::{AttemptDeadline, AttemptError};
 pub(crate) use kept_trials::{ComparisonGroup, KeptTrials, MAX_COMPARED_TRIALS};

@@ -73,7 +73,8 @@ impl PipelineAttempt<'_> {
             scores.watched(MetricName::ValidationLoss),
             scores.watched(MetricName::ValidationRocAuc),
         );
-        let rank = scores.watched(metric).map(|value| (value, tie_breaker));
+        let value = row.value_of(metric, |name| scores.watched(name));
+        let rank = value.map(|value| (value, tie_breaker));
         files.files_to_keep(&group, rank, row.trial)
     }
 }

@@ -12,9 +12,12 @@ use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use crate::plan::SweepFolder;
 use crate::plan::TrialConfig;
 use crate::plan::TrialRow;
-use crate::plan::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir, wait_samples_dir};
+use crate::plan::{
+    PREDICTIONS_FILE, events_dir, table_dir, tensors_dir, trial_dir, wait_samples_dir,
+};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::config::TrainingConfig;
 use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
@@ -31,6 +34,7 @@ pub(crate) struct SharedData {
     tables: RefCell<Option<(PathBuf, Rc<FitTables>)>>,
     dataset: RefCell<Option<(PathBuf, Rc<Dataset>)>>,
     waits: RefCell<Option<(PathBuf, Rc<WaitSamples>)>>,
+    events: RefCell<Option<(PathBuf, Rc<EventStore>)>>,
 }
 
 impl SharedData {
@@ -59,6 +63,19 @@ impl SharedData {
             let samples = WaitSamples::open(&dir)?;
             check_same(&dir, &samples.key, &sweep.plan.source_key)?;
             Ok(samples)
+        })
+    }
+
+    /// The events that the answers of the trials of `sweep` learn from.
+    ///
+    /// # Errors
+    /// Fails if they have changed since the sweep began.
+    pub(crate) fn events(&self, sweep: &SweepFolder) -> Result<Rc<EventStore>> {
+        let dir = events_dir(&sweep.dir);
+        keep_or_load(&self.events, dir.clone(), || {
+            let key = manifest::finished_key(&dir, EVENTS_FORMAT).unwrap_or_default();
+            check_same(&dir, &key, &sweep.plan.source_key)?;
+            EventStore::open(&dir)
         })
     }
 }

@@ -14,6 +14,7 @@ use super::syntax::{check_node_name, check_plain};
 use crate::config::{Config, Method, TrialSource};
 use crate::{self as sweep, SweepTrials, TrialConfig, TrialModel};
 use poolcast_base::error::hinted;
+use poolcast_config::MetricName;
 
 /// The source of a DAG's samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,6 +211,16 @@ fn sample_source(config: &mut Config) -> Result<SampleSource> {
         hinted(
             "a DAG cannot have trials over samples of waits",
             "use `poolcast sweep init CONFIG -o DIR`, then `poolcast sweep run DIR`; or `sweep manage`, and `sweep work` on each machine that shares the directory"
+        )
+    );
+    ensure!(
+        (config.wandb.sweep.metric.all()).all(|metric| metric.name != MetricName::AnswersLogLoss),
+        hinted(
+            format!(
+                "the jobs of a DAG have no events, which the metric {} needs",
+                MetricName::AnswersLogLoss
+            ),
+            "use `poolcast sweep run CONFIG`, or choose another metric"
         )
     );
     if data.is_given() {

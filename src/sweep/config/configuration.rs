@@ -21,9 +21,9 @@ use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    DEFAULT, Distribution, FILE, Metric, MetricName, NetworkParameters, Parameter, PredictionTask,
-    ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest,
-    yaml,
+    DEFAULT, Distribution, FILE, Goal, Metric, MetricName, NetworkParameters, Parameter,
+    PredictionTask, ResolvedConfig, SampleParameters, TrainingKeys, TrialParameters as _,
+    check_range, nearest, yaml,
 };
 use poolcast_holds::config::{
     AdviceConfig, AnswerMember, EvaluationConfig, NetworkSettings, ParseConfig, TrainingConfig,
@@ -404,6 +404,7 @@ impl Config {
                 metric.check("wandb.sweep.metric", self.data.task)?;
             }
         }
+        self.check_answers_metric()?;
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
             self.earlystop_metric.target.is_none(),
@@ -452,6 +453,44 @@ impl Config {
             None => "wandb.sweep.init_points",
         };
         read_init_points(key, points, &self.drawn_parameters()).map(|_| ())
+    }
+
+    /// Rejects the loss of the answers where trials have none, or none before they end.
+    fn check_answers_metric(&self) -> Result<()> {
+        let name = MetricName::AnswersLogLoss;
+        ensure!(
+            self.earlystop_metric.name != name,
+            hinted(
+                format!("`earlystop_metric.name` is {name}, which only an ended trial has"),
+                "keep `validation_roc_auc` for the epochs, and rank trials by the answers"
+            )
+        );
+        let sweep = &self.wandb.sweep;
+        let Some(metric) = sweep.metric.all().find(|metric| metric.name == name) else {
+            return Ok(());
+        };
+        ensure!(
+            self.trial_source() == TrialSource::Logs,
+            hinted(
+                format!("`wandb.sweep.metric.name` is {name}, which only models of held jobs have"),
+                "name event logs in `logs`, or choose another metric"
+            )
+        );
+        ensure!(
+            metric.goal == Goal::Minimize,
+            hinted(
+                format!("`wandb.sweep.metric` would choose the worst {name}"),
+                format!("write `wandb.sweep.metric: {{name: {name}, goal: minimize}}`")
+            )
+        );
+        ensure!(
+            sweep.early_terminate.is_none(),
+            hinted(
+                format!("`early_terminate` compares epochs, and only an ended trial has {name}"),
+                "remove `early_terminate`, or choose another metric"
+            )
+        );
+        Ok(())
     }
 
     /// Rejects keys that have no meaning together with `command`.
@@ -619,6 +658,32 @@ mod tests {
                 refusal(&format!("{other}}}")).contains("ENTITY/PROJECT/ID"),
                 "{id}"
             );
+        }
+    }
+
+    #[test]
+    fn answers_rank_only_ended_trials_over_logs() {
+        let metric = "wandb: {sweep: {metric: {name: answers_log_loss, goal: minimize}";
+        load(&format!("{metric}}}}}")).expect("loads");
+        let worst = metric.replace("minimize", "maximize");
+        let tables = "data: {features: a.csv, metadata: b.csv, index: run, target: y, cv: 5}";
+        for (text, reason) in [
+            (format!("{worst}}}}}"), "would choose the worst"),
+            (
+                format!("{metric}, early_terminate: {{type: hyperband, min_iter: 3}}}}}}"),
+                "only an ended trial has",
+            ),
+            (
+                format!("{tables}\npipelines: {{ridge: {{}}}}\n{metric}}}}}"),
+                "only models of held jobs have",
+            ),
+            (
+                "earlystop_metric: {name: answers_log_loss, goal: minimize}".to_owned(),
+                "only an ended trial has",
+            ),
+        ] {
+            let refused = refusal(&text);
+            assert!(refused.contains(reason), "{refused}");
         }
     }
 

@@ -13,6 +13,7 @@ use crate::plan::{BEST_FILE, ensemble_dir, trial_dir};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_config::{Goal, Metric, MetricName};
+use poolcast_holds::rehearsal::AnswerScores;
 use poolcast_holds::training::{Epoch, FitScores, TrainingMetrics};
 
 /// The metric that decides if the sweep's metric is not defined for any trial. For example, the
@@ -37,6 +38,9 @@ pub struct TrialResult {
     /// The scores of a pipeline's trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<FitScores>,
+    /// The scores of its model as the only member of the answers, if the sweep chooses by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswerScores>,
     /// The training metrics of a network, if it was trained.
     #[serde(flatten)]
     pub metrics: Option<TrainingMetrics>,
@@ -55,10 +59,14 @@ impl TrialResult {
 
     /// The value of the metric `name`; `None` also if it is not defined.
     fn value(&self, name: MetricName) -> Option<f64> {
-        match &self.fit {
+        let of_answers = self
+            .answers
+            .as_ref()
+            .and_then(|answers| answers.value(name));
+        of_answers.or_else(|| match &self.fit {
             Some(fit) => fit.watched(name),
             None => self.metrics.as_ref()?.value(name),
-        }
+        })
     }
 }
 
@@ -69,6 +77,7 @@ impl From<&TrialRow> for TrialResult {
             model: row.pipeline.clone(),
             error: row.error.clone(),
             fit: row.fit.clone(),
+            answers: row.answers,
             metrics: row.metrics.clone(),
         }
     }
@@ -225,6 +234,7 @@ pub(super) mod tests {
         TrialResult {
             model: "lstm".to_owned(),
             fit: None,
+            answers: None,
             trial,
             error: None,
             metrics: Some(metrics),

@@ -227,7 +227,8 @@ impl SplitChoice {
 
         let held_out = tables.validate.as_ref().or(of_test);
         let held_out = held_out.or(tables.evaluate.values().next());
-        let importances = FeatureImportances::compute(fitted, held_out, &self.metric, seed);
+        let metric = self.metric.of_predictions();
+        let importances = FeatureImportances::compute(fitted, held_out, &metric, seed);
         self.importances = Some(importances);
         Ok(())
     }

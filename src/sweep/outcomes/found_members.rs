@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::best_model::BestModel;
 use crate::config::Config;
-use crate::plan::{BEST_FILE, SWEEP, TrialConfig, TrialModel, trial_dir};
+use crate::plan::{BEST_FILE, SWEEP, TrialConfig, trial_dir};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_holds::config::{AdviceConfig, AnswerMember, NetworkSettings};
+use poolcast_holds::config::{AdviceConfig, AnswerMember};
 
 /// Returns the section `advice` of `config` with the pipeline itself, or the network with all of its settings, in
 /// place of each member that a sweep has found, or that leaves settings to the configuration.
@@ -53,18 +53,8 @@ fn best_model(dir: &Path) -> Result<AnswerMember> {
         )
     };
     let config = Config::read(&trial).with_context(no_model)?;
-    let TrialConfig { model, tensors, .. } = TrialConfig::new(config)?;
-    match (model, tensors) {
-        (TrialModel::Pipeline(task), _) => Ok(AnswerMember::Pipeline {
-            name: task.pipeline,
-            parameters: task.parameters,
-        }),
-        (TrialModel::Network(training), Some(tensors)) => {
-            let network = NetworkSettings::new(training, tensors)?;
-            Ok(AnswerMember::Resolved(Box::new(network)))
-        }
-        _ => bail!(no_model()),
-    }
+    let member = TrialConfig::new(config)?.answer_member()?;
+    member.ok_or_else(|| no_model().into())
 }
 
 #[cfg(test)]

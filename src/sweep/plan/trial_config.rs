@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::attempts::PipelineTask;
 use crate::config::{CommandConfig, Config, TrialSource};
-use poolcast_holds::config::TrainingSettings;
+use poolcast_holds::config::{AnswerMember, NetworkSettings, TrainingSettings};
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 use poolcast_tensors::TensorSettings;
 
@@ -74,6 +74,24 @@ impl TrialConfig {
             written,
             tensors: None,
             model: TrialModel::WaitModel(settings),
+        })
+    }
+
+    /// The model as a member of the answers about held jobs; `None` for a trial that does not learn from logs.
+    ///
+    /// # Errors
+    /// Fails for a network whose samples the answers cannot make.
+    pub(crate) fn answer_member(&self) -> Result<Option<AnswerMember>> {
+        Ok(match (&self.model, &self.tensors) {
+            (TrialModel::Pipeline(task), _) => Some(AnswerMember::Pipeline {
+                name: task.pipeline.clone(),
+                parameters: task.parameters.clone(),
+            }),
+            (TrialModel::Network(training), Some(tensors)) => {
+                let network = NetworkSettings::new(training.clone(), tensors.clone())?;
+                Some(AnswerMember::Resolved(Box::new(network)))
+            }
+            _ => None,
         })
     }
 

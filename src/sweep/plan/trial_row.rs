@@ -13,6 +13,7 @@ use super::trial_config::TrialConfig;
 use crate::config::{CommandParameter, Config, TrialSource};
 use crate::search::SearchSpace;
 use poolcast_config::{Metric, MetricName, Parameter, yaml};
+use poolcast_holds::rehearsal::AnswerScores;
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
@@ -114,6 +115,9 @@ pub struct EndedTrial {
     pub metrics: Option<TrainingMetrics>,
     /// The scores of a pipeline, for each fold and for the held-out rows.
     pub fit: Option<FitScores>,
+    /// The scores of its model as the only member of the answers, if the sweep chooses by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswerScores>,
     /// The scores of a wait model on the windows that were held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitModelScores>,
@@ -202,6 +206,7 @@ impl TrialRow {
             unseen: None,
             metrics: None,
             fit: None,
+            answers: None,
             waits: None,
             reported: None,
             fit_seconds: Vec::new(),
@@ -259,6 +264,19 @@ impl TrialRow {
         Some((self.value?, metric.tie_breaker(loss, roc_auc)))
     }
 
+    /// The value of the metric `name` in the scores of the answers, or else in those of its `model`.
+    pub(crate) fn value_of(
+        &self,
+        name: MetricName,
+        model: impl Fn(MetricName) -> Option<f64>,
+    ) -> Option<f64> {
+        let answers = |scores: &AnswerScores| scores.value(name);
+        self.answers
+            .as_ref()
+            .and_then(answers)
+            .or_else(|| model(name))
+    }
+
     /// The values of the further metrics of the sweep.
     fn further(&self, value: impl Fn(&Metric) -> Option<f64>) -> Vec<Option<f64>> {
         let others = self.config.wandb.sweep.metric.others();
@@ -269,8 +287,9 @@ impl TrialRow {
     pub(crate) fn set_training(&mut self, metrics: TrainingMetrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
-        self.value = metrics.value(name);
-        self.more_values = self.further(|metric| metrics.value(metric.name));
+        let value = |name| self.value_of(name, |name| metrics.value(name));
+        let further = self.further(|metric| value(metric.name));
+        (self.value, self.more_values) = (value(name), further);
         if metrics.status == TrainingStatus::TerminatedEarly {
             // With this number of epochs, the trial can be made again.
             self.config.epochs = metrics.epochs;
@@ -280,8 +299,9 @@ impl TrialRow {
 
     /// Records the result of a fit: its scores, and the duration of each of its fits in seconds.
     pub(crate) fn set_fit(&mut self, scores: FitScores, seconds: Vec<f64>) {
-        self.value = scores.watched(self.config.wandb.sweep.metric.name);
-        self.more_values = self.further(|metric| scores.watched(metric.name));
+        let value = |name| self.value_of(name, |name| scores.watched(name));
+        let further = self.further(|metric| value(metric.name));
+        (self.value, self.more_values) = (value(self.config.wandb.sweep.metric.name), further);
         self.fit = Some(scores);
         self.fit_seconds = seconds;
     }

@@ -11,13 +11,14 @@ use crate::attempts::WaitModelAttempt;
 use crate::attempts::{AttemptDeadline, AttemptError};
 use crate::attempts::{CommandAttempt, end_orphans};
 use crate::attempts::{NetworkAttempt, trained_epochs};
-use crate::attempts::{SharedData, trial_data};
+use crate::attempts::{SharedData, score_as_member, trial_data};
 use crate::outcomes::earlier_trials;
 use crate::plan::SweepFolder;
 use crate::plan::trial_dir;
 use crate::plan::{EarlierTrial, Proposal, TrialEnd, TrialRow};
 use crate::plan::{TrialConfig, TrialModel};
 use poolcast_base::manifest;
+use poolcast_config::MetricName;
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
 use poolcast_queue::{
     AttemptOutcome, ChunkEntry, Dispatch, Queue, TrialAttempt, WorkerTally, run_worker,
@@ -87,6 +88,15 @@ struct SweepWorker<'a> {
     data: SharedData,
 }
 
+/// An attempt at one trial.
+struct TrialWork<'a> {
+    attempt: &'a TrialAttempt<'a>,
+    /// The trials that this one learns from.
+    earlier: Vec<EarlierTrial>,
+    trial: &'a TrialConfig,
+    deadline: AttemptDeadline<'a>,
+}
+
 impl SweepWorker<'_> {
     fn attempt_trial(
         &self,
@@ -107,10 +117,51 @@ impl SweepWorker<'_> {
         };
 
         // Data that this worker cannot find is not the trial's fault, so `?` gives the trial back.
+        let work = TrialWork {
+            attempt,
+            earlier,
+            trial: &trial,
+            deadline,
+        };
+        let outcome = match self.score_answers(&work, &mut row)? {
+            Ok(()) => self.make_model(work, &mut row, progress)?,
+            failed => failed,
+        };
+        deadline.end_attempt(row, outcome)
+    }
+
+    /// Records the scores of the answers in `row` if the sweep compares trials by them.
+    fn score_answers(
+        &self,
+        work: &TrialWork<'_>,
+        row: &mut TrialRow,
+    ) -> Result<Result<(), AttemptError>> {
+        let mut metrics = self.sweep.config.wandb.sweep.metric.all();
+        if !metrics.any(|metric| metric.name == MetricName::AnswersLogLoss) {
+            return Ok(Ok(()));
+        }
+        let events = self.data.events(self.sweep)?;
+        let scored = score_as_member(work.trial, &events, work.deadline);
+        Ok(scored.map(|scores| row.answers = Some(scores)))
+    }
+
+    /// Makes the model of the trial, and records its result in `row`.
+    fn make_model(
+        &self,
+        work: TrialWork<'_>,
+        row: &mut TrialRow,
+        progress: &(impl Fn(usize, &Epoch) + Sync),
+    ) -> Result<Result<(), AttemptError>> {
+        let TrialWork {
+            attempt,
+            earlier,
+            trial,
+            deadline,
+        } = work;
         let dir = self.queue.work_dir(attempt.entry);
-        let outcome = match &trial.model {
+        Ok(match &trial.model {
             TrialModel::Pipeline(task) => {
-                let tables = self.data.tables(self.sweep, &trial)?;
+                let tables = self.data.tables(self.sweep, trial)?;
                 let attempt = PipelineAttempt {
                     dir,
                     config: &trial.written,
@@ -118,7 +169,7 @@ impl SweepWorker<'_> {
                     deadline,
                     files: Some(&self.files),
                 };
-                attempt.fit(&mut row, &tables).map_err(AttemptError::from)
+                attempt.fit(row, &tables).map_err(AttemptError::from)
             }
             TrialModel::WaitModel(settings) => {
                 let samples = self.data.waits(self.sweep)?;
@@ -127,11 +178,11 @@ impl SweepWorker<'_> {
                     queue: self.queue,
                     attempt,
                     dir,
-                    trial: &trial,
+                    trial,
                     settings,
                     deadline,
                 };
-                attempt.train(&mut row, &samples)
+                attempt.train(row, &samples)
             }
             TrialModel::Command(command) => {
                 let attempt = CommandAttempt {
@@ -139,30 +190,29 @@ impl SweepWorker<'_> {
                     // The program runs in another directory.
                     dir: std::path::absolute(dir)?,
                     earlier,
-                    trial: &trial,
+                    trial,
                     command,
                     deadline,
                 };
-                attempt.run(&mut row)
+                attempt.run(row)
             }
             TrialModel::Network(settings) => {
-                let dataset = trial_data::trial_dataset(self.sweep, &trial)?;
+                let dataset = trial_data::trial_dataset(self.sweep, trial)?;
                 let attempt = NetworkAttempt {
                     sweep: self.sweep,
                     queue: self.queue,
                     attempt,
                     dir,
                     earlier,
-                    trial: &trial,
+                    trial,
                     settings,
                     deadline,
                     workers: self.workers,
                 };
-                let trained = attempt.train(&mut row, &dataset, progress);
+                let trained = attempt.train(row, &dataset, progress);
                 trained.map_err(AttemptError::from)
             }
-        };
-        deadline.end_attempt(row, outcome)
+        })
     }
 
     /// Reads the proposal of a trial that is proposed during the sweep.

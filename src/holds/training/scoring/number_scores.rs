@@ -66,6 +66,7 @@ impl NumberScores {
             | MetricName::ValidationBrier
             | MetricName::HeldBackPinball
             | MetricName::HeldBackCost
+            | MetricName::AnswersLogLoss
             | MetricName::Reported => None,
         }
     }
