@@ -9,15 +9,9 @@ use htcondor_eventlog::DecidedBy;
 use poolcast_base::stats::wilson_lower;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, StoredJob};
-use poolcast_holds::answers::is_visibly_repaired;
+use poolcast_holds::answers::{FAILED_RELEASES, RELEASES_UNTIL_PASSED, is_visibly_repaired};
 use poolcast_holds::decision::{AnswerFirmness, HoldAction, answer_rank};
 use poolcast_tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
-
-/// Releases of a job within which a success shows that its fault has passed.
-const RELEASES_UNTIL_PASSED: usize = 3;
-
-/// Failures without a success among these releases that show that the fault has not passed.
-const FAILURES_UNTIL_REFUTED: usize = 2;
 
 /// Outcomes of the holds that got one kind of answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -326,7 +320,7 @@ impl AnswerOutcome {
             }
             failures.push(outcome);
         }
-        let is_refuted = failures.len() >= FAILURES_UNTIL_REFUTED;
+        let is_refuted = failures.len() >= FAILED_RELEASES as usize;
         failures.first().filter(|_| is_refuted).copied()
     }
 

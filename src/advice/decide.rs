@@ -228,13 +228,7 @@ fn others_words(evidence: &HeldEvidence) -> Option<String> {
     if evidence.may_need_repair() {
         return Some(BY_HAND.to_owned());
     }
-    if evidence.cause.has_cluster_succeeded {
-        return Some(IN_CLUSTER.to_owned());
-    }
-    evidence.has_origin_recovered().then(|| {
-        let reads = output::counted(evidence.origin.reads, "job");
-        format!("its directory or server failed for several owners, and {reads} got their files from there since")
-    })
+    (evidence.cause.has_cluster_succeeded).then(|| IN_CLUSTER.to_owned())
 }
 
 /// States how the earlier releases ended whose cause other jobs had got past.

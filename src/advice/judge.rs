@@ -22,7 +22,7 @@ use super::remedy::{action_commands, raised_request, used_memory_mb};
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_events::{EventStore, StoredJob};
-use poolcast_holds::answers::{ThingState, stated_kind};
+use poolcast_holds::answers::{FRAME_S, ThingState, stated_kind};
 use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::decision::{
     AskedAnswers, HeldEvidence, HoldAction, HoldRule, code_meaning, rule_without_odds,
@@ -37,9 +37,6 @@ const MISSING_EVENTS: &str =
 
 /// Why there is no advice if neither a rule nor a model knows a reason.
 const NOTHING_LEARNED: &str = "no rule is known for this reason, and nothing was learned from this log: too few outcomes are known";
-
-/// Length of the frames in which recent events are counted, s. Advice does not use these counts.
-const FRAME_S: u32 = 60;
 
 /// Judges the jobs of `store` that are held at its end, by the `model` if there is one, or else by rule. Where events
 /// are missing from the log, `queue` decides which jobs are still held. The model must have no objection to `store`.

@@ -5,7 +5,7 @@ use super::job_advice::JobAdvice;
 use super::job_command::JobId;
 use htcondor_eventlog::named_file;
 use poolcast_base::output;
-use poolcast_holds::answers::{MAX_SUCCESSES, ThingKind, ThingState};
+use poolcast_holds::answers::{MAX_COUNTED, ThingKind, ThingState};
 
 /// Returns the name of the thing of kind `kind` that the job is held for, from the hold reason.
 pub(super) fn thing_name(advice: &JobAdvice, kind: ThingKind) -> String {
@@ -35,7 +35,7 @@ pub fn state_words(state: &ThingState, last_failure: &str) -> String {
     let successes = match state.successes_since {
         0 => "no success".to_owned(),
         1 => "1 success".to_owned(),
-        MAX_SUCCESSES.. => format!("at least {MAX_SUCCESSES} successes"),
+        MAX_COUNTED.. => format!("at least {MAX_COUNTED} successes"),
         count => format!("{count} successes"),
     };
     let owners = match state.owners_since {
@@ -45,8 +45,8 @@ pub fn state_words(state: &ThingState, last_failure: &str) -> String {
     let reads = match state.reads_since {
         0 => String::new(),
         1 => ", but 1 job that was not held read from it".to_owned(),
-        MAX_SUCCESSES.. => {
-            format!(", but at least {MAX_SUCCESSES} jobs that were not held read from it")
+        MAX_COUNTED.. => {
+            format!(", but at least {MAX_COUNTED} jobs that were not held read from it")
         }
         count => format!(", but {count} jobs that were not held read from it"),
     };
@@ -79,7 +79,7 @@ mod tests {
             "last failure 23:14, 12 successes since, of 3 owners"
         );
         assert_eq!(
-            words(MAX_SUCCESSES, 0),
+            words(MAX_COUNTED, 0),
             "last failure 23:14, at least 100 successes since"
         );
     }

@@ -11,8 +11,8 @@ use super::answer_limits::SettledAnswer;
 const STEPS: usize = 200;
 /// Minimum number of outcomes that a calibration is learned from.
 const MIN_ANSWERS: usize = 100;
-/// Minimum number of moments of these outcomes.
-const MIN_MOMENTS: usize = 6;
+/// Minimum number of moments of a rehearsal that a calibration is learned from, and that show whether a member helps.
+pub(crate) const MIN_MOMENTS: usize = 6;
 
 /// Maps the odds of a model to the share of its earlier answers with such odds that succeeded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

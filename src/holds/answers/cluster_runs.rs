@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use super::cause_kind::CauseKind;
-use super::past_hold::PastHold;
+use super::past_hold::{MAX_COUNTED, PastHold};
 use htcondor_eventlog::{EXECUTE, TERMINATED};
 use poolcast_events::{EventStore, JobHistory};
 use poolcast_tensors::NO_KEY;
-
-/// Maximum number of runs that are counted.
-const MAX_RUNS: usize = 100;
 
 /// The index of an access point, and a cluster.
 pub type ClusterKey = (u32, i32);
@@ -79,7 +76,7 @@ impl ClusterRuns {
             .rev()
             .take_while(|run| run.known_ms > since_ms)
             .filter(|run| run.started_ms >= since_ms)
-            .take(MAX_RUNS)
+            .take(MAX_COUNTED)
             .count()
     }
 

@@ -14,7 +14,7 @@ use poolcast_tensors::{
 };
 
 /// Seconds per frame in which recent events are counted.
-const FRAME_S: u32 = 60;
+pub const FRAME_S: u32 = 60;
 
 /// A release of a job whose outcome stands for what would have happened to others at that time, or
 /// a new hold for the same cause, which stands for a failure. Sorts by time.

@@ -32,7 +32,7 @@ mod visible_repair;
 mod thing_state;
 
 pub use answer_calibration::AnswerCalibration;
-pub(crate) use answer_calibration::CalibrationTrials;
+pub(crate) use answer_calibration::{CalibrationTrials, MIN_MOMENTS};
 pub use answer_limits::{
     AnswerLimits, AnswerThreshold, FailedReleases, LimitPair, RecoveryKey, RecoveryRecord, RuleKey,
     RuleRecord,
@@ -46,7 +46,7 @@ pub use cluster_runs::ClusterKey;
 pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
-pub use hold_history::HoldHistory;
+pub use hold_history::{FRAME_S, HoldHistory};
 pub(crate) use learned_age::LearnedAge;
 #[cfg(test)]
 pub(crate) use learned_answers::learned_test_answers;
@@ -55,9 +55,10 @@ pub(crate) use member_mean::log_loss;
 pub use named_fault::{NamedFault, stated_kind};
 pub use origin_state::OriginState;
 pub(crate) use past_hold::PastHold;
+pub use past_hold::{FAILED_RELEASES, MAX_COUNTED, RELEASES_UNTIL_PASSED};
 pub use prior::Prior;
 pub use prior_model::PriorModel;
 pub use reason_record::{MIN_TAUGHT_OUTCOMES, ReasonRecord};
 pub(crate) use taught_rows::{label_later, settled_outcome};
-pub use thing_state::{MAX_SUCCESSES, ThingKind, ThingState};
+pub use thing_state::{ThingKind, ThingState};
 pub use visible_repair::is_visibly_repaired;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::cause_kind::CauseKind;
 use super::failed_reads::{FailedRead, FailedReads, MANY};
 use super::input_runs::{runs_of_failed_clusters, runs_that_read};
-use super::past_hold::PastHold;
+use super::past_hold::{MAX_COUNTED, PastHold};
 use htcondor_eventlog::InputFile;
 use htcondor_holdreasons::Outcome;
 use poolcast_events::EventStore;
@@ -29,8 +29,6 @@ const MIN_READS: usize = 5;
 const READS_AROUND: usize = 3;
 /// Mean times between two reads without one from which on it is missed.
 const MISSED_AFTER: i64 = 3;
-/// Maximum number of reads since a failure that are counted.
-const MAX_READS: usize = 100;
 /// `ENOENT`: no such file or directory.
 const NO_SUCH_FILE: i32 = 2;
 
@@ -113,7 +111,7 @@ impl OriginStates {
     }
 
     /// Returns the state of the directory or server of `hold` when it began, as known at `asked_ms`, and, if
-    /// it failed, the number of reads since, at most [`MAX_READS`]. `unit_ms` is a typical hold length.
+    /// it failed, the number of reads since, at most [`MAX_COUNTED`]. `unit_ms` is a typical hold length.
     pub(super) fn at_hold(
         &self,
         hold: &PastHold,
@@ -218,7 +216,7 @@ impl OriginReads {
             && failed.clusters >= MIN_CLUSTERS_BETWEEN_READS
             && failed.files >= MIN_FILES
         {
-            let reads_since = first_known(after.iter(), asked_ms, MAX_READS).len();
+            let reads_since = first_known(after.iter(), asked_ms, MAX_COUNTED).len();
             (OriginState::Fails, reads_since)
         } else if self.works_at(hold.hold_ms, (&earlier_ms, &later_ms), mean_ms, asked_ms) {
             (OriginState::Works, 0)

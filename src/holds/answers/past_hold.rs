@@ -13,12 +13,16 @@ use poolcast_tensors::{
     DatedOutcome, ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome,
 };
 
+/// Maximum number of past runs, reads or outcomes of one thing that are counted for an answer. More of them take time,
+/// and say the same.
+pub const MAX_COUNTED: usize = 100;
+
 /// Number of releases, the one that ends the hold included, within which a success shows that the
 /// fault passes by itself.
-const RELEASES_UNTIL_PASSED: usize = 3;
+pub const RELEASES_UNTIL_PASSED: usize = 3;
 
 /// Minimum number of releases, each followed by a hold for the same reason, that show a fault which stays.
-const FAILED_RELEASES: u32 = 2;
+pub const FAILED_RELEASES: u32 = 2;
 
 /// One hold of a job.
 #[derive(Debug, Clone)]

@@ -31,8 +31,8 @@ const EMBEDDED: &[u8] = include_bytes!("prior.safetensors.zst");
 /// Number of rows of a source for one question. More are drawn.
 const ROWS_OF_SOURCE: usize = 1_200;
 
-/// Level of the compression.
-const COMPRESSION_LEVEL: i32 = 19;
+/// Level of the compression of a prior and of its model.
+pub(super) const COMPRESSION_LEVEL: i32 = 19;
 
 /// Number of rows that a source has in common with a log from which on it was made from that log.
 const SAME_LOG_FROM: usize = 3;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::answer_model::AnswerModel;
-use super::prior::Prior;
+use super::prior::{COMPRESSION_LEVEL, Prior};
 use crate::config::default_members;
 
 /// The model of this program: a compressed JSON document.
@@ -17,9 +17,6 @@ const EMBEDDED: &[u8] = include_bytes!("prior_model.json.zst");
 
 /// Seed of the model. Answers from the prior alone are the same under any seed and with any members of a configuration.
 const SEED: u64 = 1;
-
-/// Level of the compression.
-const COMPRESSION_LEVEL: i32 = 19;
 
 /// A model that learned from a prior alone.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

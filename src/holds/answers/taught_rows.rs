@@ -7,7 +7,7 @@
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, LentOutcome};
-use super::past_hold::PastHold;
+use super::past_hold::{MAX_COUNTED, PastHold};
 
 /// Number of moments at which each hold is asked about, besides its beginning and its end.
 const MOMENTS_BETWEEN: u32 = 5;
@@ -21,8 +21,6 @@ const MIN_FIRST_AGE_MS: f64 = 1000.0;
 const OWN_RELEASE_WITHIN: f64 = 0.1;
 /// Maximum time between the moment and another job's outcome, in typical hold lengths.
 const LENT_WITHIN: f64 = 0.25;
-/// Maximum number of successes that are examined for one that is known.
-const MAX_LENT: usize = 100;
 /// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
 const CLEARLY_NEARER: i64 = 4;
 /// Time after the beginning of a hold within which another job's success shows that the fault
@@ -229,7 +227,7 @@ fn passes_for_others<'a>(
     let soon = lent[after..].iter().take_while(|one| one.at_ms <= until_ms);
     let is_usable =
         |one: &&LentOutcome| one.job != hold.job && one.outcome.decided_ms() <= known_ms;
-    let usable = soon.take(MAX_LENT).filter(is_usable);
+    let usable = soon.take(MAX_COUNTED).filter(is_usable);
     usable.min_by_key(|one| one.is_by_hand)
 }
 

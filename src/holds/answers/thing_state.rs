@@ -5,10 +5,8 @@ use serde::Serialize;
 
 use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, Pass};
-use super::past_hold::PastHold;
+use super::past_hold::{MAX_COUNTED, PastHold};
 
-/// Maximum number of successes that are counted.
-pub const MAX_SUCCESSES: usize = 100;
 /// Probability that the chance of success is below its lower bound.
 const ERROR_PROBABILITY: f64 = 0.1;
 
@@ -43,7 +41,7 @@ pub struct ThingState {
     /// epoch ms.
     pub last_failure_ms: i64,
     /// Jobs that were released since then, and got past the point of their hold, and first runs of
-    /// other jobs that read the same file: at most [`MAX_SUCCESSES`].
+    /// other jobs that read the same file: at most [`MAX_COUNTED`].
     pub successes_since: usize,
     /// Known owners of these jobs.
     pub owners_since: usize,
@@ -53,7 +51,7 @@ pub struct ThingState {
     pub by_hand_of: Option<u64>,
     /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
     pub success_lower: Option<f64>,
-    /// For an origin, first runs of jobs that read a file of it since then: at most [`MAX_SUCCESSES`].
+    /// For an origin, first runs of jobs that read a file of it since then: at most [`MAX_COUNTED`].
     /// They show that it answers, and not that it has this file.
     pub reads_since: usize,
 }
@@ -91,7 +89,7 @@ fn latest_passes(passes: &[Pass], since_ms: i64) -> Vec<&Pass> {
     let latest = passes.iter().rev();
     latest
         .take_while(|pass| pass.known_ms > since_ms)
-        .take(MAX_SUCCESSES)
+        .take(MAX_COUNTED)
         .filter(|pass| pass.released_ms >= since_ms)
         .collect()
 }

@@ -4,15 +4,12 @@
 use std::collections::HashMap;
 
 use crate::answers::{
-    CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedFrom, NamedFault, OriginState, PastHold,
-    ReasonRecord, ThingState,
+    CauseKind, HeldOdds, HoldHistory, LearnedFrom, NamedFault, OriginState, PastHold, ReasonRecord,
+    ThingState,
 };
 
 /// Number of held jobs of a cause from which on two of them are probes.
 pub(super) const HELD_FOR_TWO_PROBES: usize = 6;
-/// Known outcomes in a log from which on a job that was held for longer than all learned holds mostly
-/// has a fault that stays: most of the others were released before.
-const FEW_OUTCOMES: usize = 100;
 
 /// The kind of a cause, and its key.
 pub type ProbeCause = (u8, u64);
@@ -83,9 +80,7 @@ pub(super) fn asked_causes(
     history: &HoldHistory<'_>,
     asked: &[AskedHold],
     asked_ms: i64,
-    learned_age: &LearnedAge,
 ) -> HashMap<ProbeCause, AskedCause> {
-    let is_young_log = is_young(history, asked, asked_ms);
     let mut causes: HashMap<ProbeCause, AskedCause> = HashMap::new();
     for AskedHold {
         hold: index,
@@ -96,10 +91,7 @@ pub(super) fn asked_causes(
     {
         let hold = &history.holds[*index];
         let cause = causes.entry(probe_cause(*kind, hold)).or_default();
-        let is_too_old = learned_age.is_exceeded_by(asked_ms - hold.hold_ms);
-        let is_here = odds.learned_from == LearnedFrom::ThisLog;
-        let is_unknown = !is_here || is_too_old && is_young_log;
-        cause.is_learned |= !is_unknown;
+        cause.is_learned |= odds.learned_from == LearnedFrom::ThisLog;
         cause.held.push((*index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());
     }
@@ -116,14 +108,6 @@ pub(super) fn asked_causes(
         cause.probes = probes_among(history, &cause.held);
     }
     causes
-}
-
-/// Returns true if few outcomes of any job in the log are known.
-fn is_young(history: &HoldHistory<'_>, asked: &[AskedHold], asked_ms: i64) -> bool {
-    // All holds have the same key of this kind.
-    let keys = asked.first().map(|asked| &history.holds[asked.hold].causes);
-    let known = keys.map(|keys| history.known_cause(CauseKind::Pool, keys, asked_ms));
-    known.is_some_and(|known| known.outcomes.len() < FEW_OUTCOMES)
 }
 
 /// Returns the cause that a probe of `hold` is about.

@@ -117,7 +117,7 @@ mod tests {
         };
         let firmness = |record, later| of_rule((13, 2), record, later);
         assert_eq!(firmness(None, 0.3), FIRM, "nothing says otherwise");
-        assert_eq!(firmness(None, 0.31), PROBABLE, "the odds differ");
+        assert_eq!(firmness(None, 0.4), PROBABLE, "the odds differ");
         assert_eq!(firmness(Some(rule_record(93)), 0.1), FIRM);
         assert_eq!(firmness(Some(rule_record(93)), 0.4), PROBABLE);
         assert_eq!(firmness(Some(rule_record(80)), 0.1), PROBABLE, "was wrong");

@@ -1,14 +1,9 @@
 //! The question about a job that is held now, and the answer to it.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::held_evidence::HeldEvidence;
+use super::held_evidence::{HeldEvidence, PASSING_FROM};
 use crate::answers::{AnswerLimits, AnswerThreshold, RecoveryKey};
 use crate::config::AdviceConfig;
-
-/// Probability of a later success from which on a fault counts as passing. The odds are low for most
-/// faults that pass, because they are learned from early releases, which often come before the fault
-/// has passed.
-const PASSING_FROM: f64 = 0.4;
 
 /// An answer about a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

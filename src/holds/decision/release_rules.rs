@@ -31,23 +31,19 @@ pub(super) fn others_got_past_the_cause(question: &HeldQuestion<'_>) -> Option<H
     })
 }
 
-/// Number of held jobs of a cause up to which each is released by its own probability.
-const FEW_HELD: usize = 3;
-/// Probability of success from which on many held jobs of a cause are released without a probe.
-const RELEASE_MANY_FROM: f64 = 0.9;
-
-/// Applies if the odds reach the limit of probable releases. Of many jobs of a cause, one is tried first.
+/// Applies if the odds of a job that is alone with its cause reach the limit of probable releases. Of several jobs, one
+/// is tried first.
 pub(super) fn odds_reach_the_limit(question: &HeldQuestion<'_>) -> Option<HeldAnswer> {
     let evidence = question.evidence;
-    let is_few = evidence.cause.held <= FEW_HELD || evidence.learned.odds.now >= RELEASE_MANY_FROM;
-    let applies = is_few && question.reaches(question.limits.release.probable);
+    let applies = evidence.cause.held <= 1 && question.reaches(question.limits.release.probable);
     applies.then(|| release(AnswerFirmness::Probable))
 }
 
 /// Minimum probability of success of a probe.
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
-/// Expected successes in a cause from which on a probe of it is worth a run.
-const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
+/// Expected successes among the jobs of a cause from which on a try of one of them is worth a run. Chosen on the same
+/// logs as [`PASSING_FROM`](super::held_evidence::PASSING_FROM), where 0.6 answers as well.
+const MIN_EXPECTED_SUCCESSES: f64 = 0.4;
 
 /// Applies if a run of one of several jobs of a cause that may pass is worth its cost. It is about all jobs of the
 /// cause, so they get one answer. Where this log knows nothing, the run teaches more than the odds of other access
@@ -66,10 +62,6 @@ pub(super) fn probe_of_cause(question: &HeldQuestion<'_>) -> Option<HeldAnswer> 
     applies.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
-/// Probability of success from which on a job that is alone with its cause is released as a try: one success
-/// is worth three runs.
-const LONE_TRY_FROM: f64 = 0.35;
-
 /// Applies if a job that is alone with a passing cause is worth a run: its odds are high enough, or it has
 /// been held for longer than faults that pass. If its fault passes, it has passed by now, and to wait shows
 /// nothing. Outcomes of its owner need not be known, because no other job depends on the answer.
@@ -78,7 +70,7 @@ pub(super) fn try_of_lone_job(question: &HeldQuestion<'_>) -> Option<HeldAnswer>
     let outlasts_outages = evidence.learned.is_hold_too_old
         && is_due(evidence)
         && evidence.origin.state != OriginState::Fails;
-    let is_worth_a_run = outlasts_outages || evidence.cause.best_odds >= LONE_TRY_FROM;
+    let is_worth_a_run = outlasts_outages || evidence.cause.best_odds >= MIN_EXPECTED_SUCCESSES;
     let applies = evidence.cause.held == 1 && question.is_passing() && is_worth_a_run;
     applies.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
@@ -128,7 +120,7 @@ fn is_recovery_sure(
     let Some(record) = record else {
         return evidence.cause.has_cluster_succeeded;
     };
-    let share = if evidence.cause.has_cluster_succeeded || evidence.has_origin_recovered() {
+    let share = if evidence.cause.has_cluster_succeeded {
         record.precision()
     } else {
         record.lower_precision()

@@ -7,13 +7,11 @@ use super::known_outcome::KnownOutcome;
 use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::RehearsalSettings;
 use super::settled::SettledAnswers;
-use crate::answers::{MemberOdds, log_loss};
+use crate::answers::{MIN_MOMENTS, MemberOdds, log_loss};
 use poolcast_base::stats::{SampleGroups, mean, percentile_interval, roc_auc};
 
 /// Number of bootstrap resamples of an interval.
 const RESAMPLES: usize = 1_000;
-/// Minimum number of moments without which no member is known to help.
-const MIN_MOMENTS: usize = 6;
 
 /// Scores of the odds for one question, before the calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
