@@ -15,15 +15,22 @@ pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
 /// Scores of one set of predictions. The positive class is success after release, predicted from a
 /// threshold on. An undefined score (no positive predicted, or only one class) is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the standard names of these scores")]
 pub struct Scores {
+    /// Share of right predictions.
     pub accuracy: Option<f64>,
+    /// Share of successes among predicted ones.
     pub precision: Option<f64>,
+    /// Share of successes that are predicted.
     pub recall: Option<f64>,
+    /// Harmonic mean of precision and recall.
     pub f_measure: Option<f64>,
+    /// Area under the ROC curve.
     pub roc_auc: Option<f64>,
+    /// Area under the curve of precision over recall.
     pub average_precision: Option<f64>,
+    /// Mean squared error of the probabilities.
     pub brier: Option<f64>,
+    /// Expected calibration error.
     pub ece: Option<f64>,
 }
 
