@@ -20,14 +20,15 @@ pub enum PredictionTask {
 /// The metric that early stopping watches, or by which the best trial is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct Metric {
+    /// The metric's name, as a configuration has it.
     pub name: MetricName,
+    /// Direction in which the metric is better.
     pub goal: Goal,
-    /// The program's name of the metric, for [`MetricName::Reported`].
+    /// The program's name of the metric, if `name` is `reported`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
-    /// The value at which a sweep begins no more trials.
+    /// The value at which a sweep begins no more trials, if the configuration has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
 }
@@ -151,6 +152,7 @@ impl Metric {
 }
 
 /// The metrics on the validation split, and for wait models the metrics on the held-back windows.
+///
 /// Aliases are names that other programs use in their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
