@@ -20,7 +20,9 @@ const SAME_TIME_MS: i64 = 1000;
 pub(super) struct JobId {
     /// Index of the access point.
     pub(super) ap: u32,
+    /// The cluster.
     pub(super) cluster: i32,
+    /// The proc.
     pub(super) proc: i32,
 }
 

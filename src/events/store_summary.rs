@@ -109,15 +109,15 @@ pub struct StoreSummary {
     pub anomalies: AnomalyCounts,
     /// The first time stamp, in epoch ms.
     pub begin_ms: i64,
-    /// The last time stamp, in epoch ms: the end of the known time range.
+    /// The last time stamp, in epoch ms: the end of the known time range. Later facts are unknown.
     pub end_ms: i64,
     /// Number of jobs.
     pub jobs: usize,
-    /// Dropped duplicates of events.
+    /// Duplicates of events, which are stored once.
     pub doubles: u64,
-    /// Time ranges with missing events.
+    /// Time ranges without events, because a generation of the log is missing.
     pub gaps: Vec<LogGap>,
-    /// The shards; empty for a store in memory.
+    /// The files with the events; empty for a store in memory.
     #[serde(default)]
     pub(super) shards: Vec<ListedEventShard>,
 }
@@ -191,8 +191,11 @@ impl StoreSummary {
 /// A shard of a store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ListedEventShard {
+    /// Name of the file.
     pub(super) file: String,
+    /// Number of its jobs.
     pub(super) jobs: usize,
+    /// Number of its events.
     pub(super) events: usize,
     /// Id of the last job; `None` without jobs.
     pub(super) last_job: Option<JobId>,
