@@ -24,7 +24,7 @@ const ARCHIVE: ArtefactFormat = ArtefactFormat {
 pub struct ArchivedGeneration {
     /// Name of its file in the archive.
     pub file: String,
-    /// Access point, as named in the log's header.
+    /// Access point, as named in the log's header; empty if it is not named there.
     pub ap: String,
     /// Id of the generation in the header.
     pub id: String,
