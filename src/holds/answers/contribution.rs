@@ -73,7 +73,7 @@ pub struct SharedGroup {
     pub rows: usize,
     /// Moments at which a release succeeds.
     pub successes: usize,
-    /// Different combinations of numbers, each with enough owners behind it.
+    /// Different combinations of numbers, each with enough owners behind it: three or more.
     pub combinations: usize,
     /// Rows whose numbers were replaced by means.
     pub coarse_rows: usize,
@@ -88,7 +88,7 @@ pub struct ContributionSummary {
     pub columns: Vec<String>,
     /// Groups in the contribution, by question and fault.
     pub groups: Vec<SharedGroup>,
-    /// Groups that too few owners are behind.
+    /// Groups that too few owners are behind: fewer than three.
     pub groups_left_out: usize,
     /// Rows of these groups.
     pub rows_left_out: usize,

@@ -41,7 +41,7 @@ pub struct ThingState {
     /// epoch ms.
     pub last_failure_ms: i64,
     /// Jobs that were released since then, and got past the point of their hold, and first runs of
-    /// other jobs that read the same file: at most [`MAX_COUNTED`].
+    /// other jobs that read the same file; 100 also means more.
     pub successes_since: usize,
     /// Known owners of these jobs.
     pub owners_since: usize,
@@ -49,9 +49,10 @@ pub struct ThingState {
     /// repaired them before.
     #[serde(skip)]
     pub by_hand_of: Option<u64>,
-    /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
+    /// Lower bound of the chance of success that follows from these successes alone, with 90 %
+    /// confidence; absent without a success.
     pub success_lower: Option<f64>,
-    /// For an origin, first runs of jobs that read a file of it since then: at most [`MAX_COUNTED`].
+    /// For an origin, first runs of jobs that read a file of it since then; 100 also means more.
     /// They show that it answers, and not that it has this file.
     pub reads_since: usize,
 }

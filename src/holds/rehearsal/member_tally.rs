@@ -42,27 +42,28 @@ impl QuestionScores {
 /// one moment share what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LossChange {
-    /// The change; negative if the loss is lower.
+    /// The change; negative if the member helps.
     pub change: f64,
-    /// Lower bound.
+    /// Lower bound of its 95 % interval.
     pub lower: f64,
-    /// Upper bound.
+    /// Upper bound of the interval.
     pub upper: f64,
 }
 
 /// One member alone, or all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberTally {
-    /// The names of the pipelines.
+    /// The names of the pipelines and networks.
     pub members: Vec<String>,
-    /// Scores for a release now.
+    /// Scores of the odds for a release now, before the calibration.
     pub now: QuestionScores,
-    /// Scores for a release later.
+    /// Scores for a release later. A success after a release by hand is not a known outcome.
     pub later: QuestionScores,
-    /// Change of the base's loss if this member is added to it; `None` for the base and for all, and after too few
+    /// Change of the base's logarithmic loss if this member is added to it, summed over the
+    /// questions with outcomes of both kinds; `None` for the base and for all, and after too few
     /// moments.
     pub change: Option<LossChange>,
-    /// True if the member answers.
+    /// True if the member answers by these scores.
     pub answers: bool,
 }
 

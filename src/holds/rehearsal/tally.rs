@@ -49,7 +49,7 @@ pub struct KindTally {
     /// Right answers among those whose outcome is known.
     pub right: Proportion,
     /// Lower bound of the share of right answers, at a confidence of 90 %, where answers of one
-    /// moment share what happened.
+    /// moment share what happened; `None` without outcomes.
     pub lower: Option<f64>,
 }
 
@@ -98,7 +98,8 @@ pub struct RehearsalTally {
     pub rules: StrategyTally,
     /// The best possible answers: a release for each job that would succeed now, and for no other.
     pub best_possible: StrategyTally,
-    /// Each member of the answers alone, and all together; empty if the base is the only one.
+    /// Each member of the answers alone, and all together (docs/features.md); empty if the base is
+    /// the only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberTally>,
 }

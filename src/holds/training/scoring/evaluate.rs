@@ -17,11 +17,11 @@ use poolcast_tensors::{Dataset, ExcludedCycles, ExclusionReason, Split, TensorSe
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScoreInterval {
-    /// Name of the score, as in [`Scores::NAMES`].
+    /// Name of the score, a key of the scores of a model.
     pub name: String,
     /// The score's value. `None` if it is not defined.
     pub value: Option<f64>,
-    /// Lower and upper end of the interval.
+    /// Lower and upper end of the 95 % interval; `None` if it is not defined.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -33,9 +33,9 @@ pub fn find_score<'a>(scores: &'a [ScoreInterval], name: &str) -> Option<&'a Sco
 /// Scores of one method of prediction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodScores {
-    /// Name of the method.
+    /// Name of the method: the model or a baseline; with `--truth` also `best possible`.
     pub name: String,
-    /// Scores in the order of [`Scores::NAMES`].
+    /// Each score of the method, with its interval.
     pub scores: Vec<ScoreInterval>,
 }
 
@@ -43,9 +43,9 @@ pub struct MethodScores {
 /// is known for the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProbedScores {
-    /// Samples, of those scored, for which the outcome of a probe is known.
+    /// Samples, of those scored, for which the outcome of another job of their cause is known.
     pub samples: usize,
-    /// Scores on all samples, in the order of [`Scores::NAMES`].
+    /// Each score on all samples, with its interval.
     pub scores: Vec<ScoreInterval>,
 }
 
@@ -81,10 +81,10 @@ pub struct ModelEvaluation {
     pub threshold: f64,
     /// The model's scores with temperature 1 and threshold 0.5.
     pub uncalibrated: Scores,
-    /// The model first, then the baselines.
+    /// The model first, then the baselines; with `--truth`, the best possible answers are the last.
     pub methods: Vec<MethodScores>,
-    /// The model after probes. `None` if the log of the samples is unknown, or if they are not asked
-    /// about at the release.
+    /// Scores on the test split once one job of each cause was tried. `None` if the log of the
+    /// samples is unknown, or if they are not asked about at the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_probes: Option<ProbedScores>,
 }

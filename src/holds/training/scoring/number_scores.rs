@@ -9,7 +9,7 @@ use poolcast_tables::RowNumbers;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberScores {
-    /// Mean of the loss that models minimise: the squared error, or the pinball loss of a quantile.
+    /// Mean squared error, or pinball loss of a quantile, which models minimise.
     pub loss: Option<f64>,
     /// Mean absolute error.
     pub mae: Option<f64>,
