@@ -21,7 +21,7 @@ pub struct RehearsedSkill {
     pub kind_right: Proportion,
     /// Firm answers that were right.
     pub firm_right: Proportion,
-    /// Right answers, by action.
+    /// Right answers, by action; 0 of 0 after a rehearsal by an earlier version.
     #[serde(default)]
     pub by_action: RehearsedActions,
 }
@@ -127,28 +127,30 @@ pub struct AdviceBasis {
     /// Time of the last event in the log, epoch ms. The advice knows nothing later, except from the
     /// queue.
     pub log_end_ms: Option<i64>,
-    /// Prediction time, epoch ms.
+    /// Prediction time, epoch ms: `--at`, or the time of the call if `condor_q` was asked or there
+    /// is no log, or else the end of the log.
     pub asked_ms: i64,
     /// Holds in the log up to the prediction time.
     pub holds: usize,
-    /// The published model that answers; `None` if the model comes from a run.
+    /// The published model that answers (docs/access-point.md); `None` if a run does, or nothing.
     pub published_model: Option<PublishedOrigin>,
     /// A published model that does not answer, because it judges jobs by their events and no log of the
     /// jobs was read.
     #[serde(skip)]
     pub unused_model: Option<PublishedOrigin>,
-    /// Time until which has learned what answers, epoch ms; `None` if nothing was learned.
+    /// Time until which outcomes were learned, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
-    /// The pipelines that answer, the base first; empty if nothing was learned.
+    /// The pipelines and networks that answer, the base first (docs/features.md); empty if nothing
+    /// was learned.
     pub members: Vec<String>,
     /// True if outcomes at other access points add to the outcomes of the log.
     #[serde(skip)]
     pub uses_prior: bool,
-    /// Holds since then, up to the prediction time.
+    /// Holds after `trained_until_ms`, up to the prediction time.
     pub holds_since: usize,
-    /// Skill of the answers; `None` if they were not rehearsed.
+    /// Skill that the answers would have had on their log; `None` if they were not rehearsed.
     pub rehearsed: Option<RehearsedSkill>,
-    /// What the holds come from.
+    /// Source of the holds: a history, if some of them are from one.
     pub source: HoldSource,
     /// True if some of them are from a log of HTCondor.
     #[serde(skip)]

@@ -35,16 +35,17 @@ pub struct AnswerOutcomes {
     pub undecided: usize,
     /// Successes among `decided`.
     pub succeeded: usize,
-    /// Successes among `decided` before which the job was repaired: its log, the command that the answer printed,
-    /// or later looks at its file show that.
+    /// Successes among `decided` after a repair: the log shows that the job was changed, the answer
+    /// printed the command that raises its request, or a look found its file missing and another
+    /// one found it there.
     pub repaired: usize,
     /// Other successes among `decided`, after a release that no policy made. A person may have
     /// repaired these jobs where the log does not show it.
     pub maybe_repaired: usize,
     /// Clusters of the jobs in `decided`.
     pub clusters: usize,
-    /// Correct answers among `decided`. Absent for other actions than `release`, `fix`, `remove` and
-    /// `later`.
+    /// Correct answers among `decided` (see below). Absent for other actions than `release`, `fix`,
+    /// `remove` and `later`.
     pub right: Option<usize>,
     /// Wilson's 95 % interval of the share of correct answers, where jobs of one cluster count as
     /// one. Absent without `right` or outcomes.
@@ -71,9 +72,10 @@ pub struct AnswerCheck {
     pub since_ms: Option<i64>,
     /// End of the log, epoch ms.
     pub log_end_ms: i64,
-    /// Totals over all answers; absent if no answer is settled.
+    /// Totals over all answers, as on the page of `advise`; absent if no answer is settled.
     pub total: Option<AnswerTally>,
-    /// Outcomes by kind of answer, in display order.
+    /// Outcomes by kind of answer, in display order. Of several answers with one action for one
+    /// hold, the last one counts.
     pub answers: Vec<AnswerOutcomes>,
 }
 

@@ -29,9 +29,9 @@ pub struct CauseGroup<'a> {
     pub cause: String,
     /// The access point of the jobs.
     pub ap: &'a str,
-    /// The action for all of the jobs.
+    /// The action for all of the jobs: for a probe, release the jobs in `command`, then ask again.
     pub action: HoldAction,
-    /// Certainty of the action; absent where rules decide, and without advice.
+    /// Certainty of the action; absent where rules decide, for a probe, and without advice.
     pub firmness: Option<AnswerFirmness>,
     /// The hold code.
     pub hold_code: i32,
@@ -58,11 +58,11 @@ pub struct CauseGroup<'a> {
     pub clusters: usize,
     /// Known owners of the jobs.
     pub owners: BTreeSet<&'a str>,
-    /// Lowest and highest probability of success; absent where rules decide.
+    /// Lowest and highest probability of success; absent if none of the jobs has one.
     pub odds: Option<(f64, f64)>,
     /// Results of the last probes of the cause, by job.
     pub probes: Vec<ProbeResult>,
-    /// The first look at the file of one of the jobs that shows its state.
+    /// The first look at the file of one of the jobs that shows its state; absent without one.
     pub look: Option<&'a JobLook>,
     /// Number of files of the jobs for which looks have shown the same state.
     pub looked_files: usize,
@@ -70,9 +70,10 @@ pub struct CauseGroup<'a> {
     #[serde(skip)]
     pub is_by_look: bool,
     /// Memory plans of the batches of the jobs, the plan of most jobs first; empty unless they are
-    /// held for memory.
+    /// held for memory and enough is known.
     pub memory_plans: Vec<&'a MemoryPlan>,
-    /// State of the thing that the latest hold is for, among the holds with a known state.
+    /// State of the thing that the latest hold is for, among the holds with a known state; absent
+    /// without one.
     pub state: Option<&'a ThingState>,
     /// The name of what that is the state of.
     #[serde(skip)]

@@ -140,7 +140,7 @@ pub enum JobEnd {
 /// A job that a user asked about, and that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndedJob {
-    /// The job.
+    /// Cluster and proc of the job.
     pub job: JobId,
     /// How it ended.
     pub end: JobEnd,

@@ -49,7 +49,8 @@ pub struct HeldThing<'a> {
     pub failed: Option<FailedThing>,
     /// Number of jobs.
     pub jobs: usize,
-    /// Number of jobs that its commands move: now, or once what failed is fixed.
+    /// Number of jobs that its commands move: now, once a job that was tried has succeeded, or once
+    /// what failed is fixed.
     pub movable: usize,
     /// Known owners, the owner of the most jobs first.
     pub owners: Vec<JobOwner<'a>>,
@@ -59,7 +60,8 @@ pub struct HeldThing<'a> {
     pub held_for_ms: i64,
     /// Start of the earliest hold, epoch ms.
     pub held_since_ms: i64,
-    /// State of the thing for the latest hold with a known state.
+    /// State of the thing: of the states of its causes, the one with the latest failure; `None` if
+    /// none has one.
     pub state: Option<&'a ThingState>,
     /// The answers, the one about the most jobs first.
     pub answers: Vec<ThingAnswer>,
@@ -69,7 +71,7 @@ pub struct HeldThing<'a> {
     /// The cause of the most jobs, in words.
     #[serde(skip)]
     pub largest_cause: String,
-    /// Names of its causes, the most urgent first.
+    /// Names of its causes in `groups`, the most urgent first.
     pub causes: Vec<String>,
     /// The advice on its jobs.
     #[serde(skip)]

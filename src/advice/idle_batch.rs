@@ -17,7 +17,7 @@ pub struct IdleBatch {
     pub ap: SharedText,
     /// Their owner, if the queue names one.
     pub owner: Option<SharedText>,
-    /// Their batch, if it has a name. Jobs without one belong to their cluster.
+    /// Their batch; `None` if it has no name, and then they are of one cluster.
     pub batch: Option<SharedText>,
     /// The jobs, by id.
     pub jobs: Vec<JobId>,

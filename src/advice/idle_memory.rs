@@ -18,7 +18,7 @@ pub struct UnfitRequest {
     /// The jobs.
     #[serde(flatten)]
     pub members: IdleBatch,
-    /// What they request, MB.
+    /// Their `RequestMemory`, MB.
     pub requested_mb: u64,
     /// Jobs of the batch whose usage is known.
     pub known_jobs: usize,

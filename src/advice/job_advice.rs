@@ -54,7 +54,7 @@ pub struct SimilarHolds {
     pub kind: SimilarHoldKind,
     /// Number of similar holds with a known outcome.
     pub holds: usize,
-    /// Number of these holds after which the job succeeded.
+    /// Number of these holds after which the job succeeded once released.
     pub successes: usize,
     /// Share of successes.
     pub rate: f64,
@@ -65,7 +65,7 @@ pub struct SimilarHolds {
 /// The site of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobSite {
-    /// The machine's attribute that names it.
+    /// The machine's attribute that names it: `GLIDEIN_ResourceName` or `GLIDEIN_Site`.
     pub attribute: &'static str,
     /// Its name.
     pub name: SharedText,
@@ -168,11 +168,11 @@ pub struct AdviceVerdict {
     pub action: HoldAction,
     /// The source of the recommendation.
     pub ground: AdviceGround,
-    /// Name of the rule that decided.
+    /// Name of the rule that decided: docs/stages.md lists them.
     pub because: &'static str,
     /// Certainty of the action; absent where a rule decides, and without advice.
     pub firmness: Option<AnswerFirmness>,
-    /// Precision of such answers on holds after the training data.
+    /// Precision of such answers on holds after the training data; `None` if it is unknown.
     pub evidence: Option<Box<AnswerThreshold>>,
     /// The reasons for the action, in sentences.
     #[serde(serialize_with = "serialize_slice")]
@@ -187,8 +187,8 @@ pub struct AdviceVerdict {
     /// The cause that a probe is for; absent for other answers.
     #[serde(skip)]
     pub(super) probe_cause: Option<ProbeCause>,
-    /// The jobs whose release settles the answer, this one or others that are held for the same thing. Empty
-    /// unless the answer is to try one.
+    /// The jobs whose release settles the answer, this one or others that are held for the same
+    /// thing: `command` is theirs alone. Empty unless the answer is to try one.
     #[serde(serialize_with = "serialize_slice")]
     pub settled_by: Arc<[JobId]>,
     /// True if the answer would be a release or a probe if more outcomes were known.
@@ -212,18 +212,18 @@ pub struct AdviceVerdict {
 /// What was learned from other holds about the success of a job.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SuccessForecast {
-    /// The probability of success if released unchanged; absent where a rule decides, and, unless other jobs got
-    /// past its cause, for a hold that is older than all that the answers have learned from, or of a kind that
-    /// nothing was learned about.
+    /// The probability of success if released unchanged; absent where a rule decides, and, unless
+    /// enough jobs got past its cause, for a hold that is older than all that the answers have
+    /// learned from, or of a kind that nothing was learned about, here or elsewhere.
     pub probability: Option<f64>,
     /// The probability of success if released unchanged at a later time; absent where a rule decides, for a
     /// hold that is older than all that the answers have learned from or of a kind that nothing was learned about,
     /// and without an answer model.
     pub later_probability: Option<f64>,
-    /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
-    /// answer model, unless a look decides.
+    /// Time at which the answer expires, epoch ms, after a look 10 minutes later; absent where a
+    /// rule decides, and without an answer model, unless a look decides.
     pub good_until_ms: Option<i64>,
-    /// Results of the last probe of its cause that was recommended since the job is held.
+    /// Released jobs among those that the last probe of its cause named since the job is held.
     #[serde(serialize_with = "serialize_slice")]
     pub probes: Arc<[ProbeResult]>,
     /// Latest outcomes of all jobs that were held for the same file, server or reason; absent if

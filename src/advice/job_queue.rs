@@ -37,7 +37,7 @@ pub struct QueueAgreement {
     pub not_in_log: usize,
     /// Jobs that are held in the log but not in the queue. They get no advice.
     pub not_in_queue: usize,
-    /// Jobs that cannot be read; absent if there are none.
+    /// Jobs in the output of `condor_q` that cannot be read; absent if there are none.
     pub skipped: Option<SkippedJobs>,
 }
 

@@ -58,13 +58,14 @@ pub struct RestartLoop {
     pub lost_runs: BTreeMap<RunEnd, usize>,
     /// Time of all lost runs, ms.
     pub lost_ms: i64,
-    /// Time after which each run was lost, ms; `None` if the runs differ, or are short.
+    /// Time after which each run was lost, ms; `None` if the runs differ, or are shorter than 10
+    /// minutes.
     pub each_run_ms: Option<i64>,
     /// Jobs that run now.
     pub running: usize,
     /// Time of the last loss of a run, epoch ms.
     pub last_ms: i64,
-    /// Message with which the last run of one of the jobs was lost; absent if none is known.
+    /// Message with which the last run of the first of the jobs was lost; absent if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

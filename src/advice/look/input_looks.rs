@@ -31,9 +31,11 @@ pub struct FaultyInput {
     pub path: SharedText,
     /// Number of such files.
     pub files: usize,
-    /// State of the files: `missing`, or `not_allowed` if their owner may not read them.
+    /// State of the files: `missing`, `no_directory` if not even their directory exists, or
+    /// `not_allowed` if their owner may not read them.
     pub state: LookState,
-    /// The commands that hold the jobs until the files are there.
+    /// The commands that hold the jobs until the files are there; empty if it is unknown since when
+    /// they are idle.
     pub commands: Vec<String>,
 }
 

@@ -26,15 +26,16 @@ const CLOCK_SLACK_MS: i64 = 2000;
 /// Result of a look at a file of a held job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobLook {
-    /// The path.
+    /// The path, or the address of an input file.
     pub path: SharedText,
     /// State of the file.
     pub state: LookState,
-    /// Time of its last change, epoch ms; absent if it is missing or unknown.
+    /// Time of the last change of its content, permissions or name, epoch ms; absent if it is
+    /// missing or unknown.
     pub changed_ms: Option<i64>,
     /// Free bytes on its file system; absent unless the hold is for lack of room.
     pub free_bytes: Option<u64>,
-    /// Time of the look, epoch ms.
+    /// Time of the look, epoch ms, which does not depend on the log.
     pub looked_ms: i64,
     /// Participle of the job's use of the file, such as `read`.
     #[serde(skip)]

@@ -53,7 +53,8 @@ pub struct CodeFinding {
     pub hold_code: i32,
     /// `HoldReasonSubCode`.
     pub hold_subcode: i32,
-    /// The owner of all the jobs, if each owner gives the code a meaning and the name is known.
+    /// The owner of all the jobs, if each owner gives the code a meaning, as with code 3, and the
+    /// name is known.
     pub owner: Option<String>,
     /// Number of holds.
     pub holds: usize,

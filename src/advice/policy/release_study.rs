@@ -34,7 +34,8 @@ pub struct ReleaseStudy {
     /// Cutoff of the outcomes that rules are learned from, epoch ms. `None` if there are too few
     /// for a split: then rules are learned from all outcomes.
     pub learned_until_ms: Option<i64>,
-    /// Findings for each code, sorted by descending number of outcomes.
+    /// Findings for each code, and for each owner with code 3, sorted by descending number of
+    /// outcomes.
     pub codes: Vec<CodeFinding>,
     /// The learned rules.
     pub rules: Vec<ReleaseRule>,
