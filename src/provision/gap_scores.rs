@@ -11,11 +11,11 @@ pub struct GapScores {
     pub name: String,
     /// Number of windows.
     pub windows: usize,
-    /// Mean time without a running job.
+    /// Mean time without a running job, hours.
     pub interruption_h: f64,
-    /// Mean time in which both jobs ran.
+    /// Mean time in which both jobs ran, hours.
     pub overlap_h: f64,
-    /// Sum of mean interruption and mean overlap.
+    /// Sum of mean interruption and mean overlap, hours.
     pub gap_h: f64,
     /// Share of windows without an interruption.
     pub uninterrupted: f64,

@@ -17,15 +17,15 @@ pub struct ComparedJobs {
     pub name: String,
     /// Number of jobs.
     pub jobs: usize,
-    /// Mean simulated wait.
+    /// Mean simulated wait, hours.
     pub simulated_mean_h: f64,
-    /// Mean logged wait.
+    /// Mean logged wait, hours.
     pub logged_mean_h: f64,
-    /// Median absolute difference between the two waits.
+    /// Median absolute difference between the two waits, hours.
     pub error_p50_h: f64,
-    /// 90 % quantile of the absolute differences.
+    /// 90 % quantile of the absolute differences, hours.
     pub error_p90_h: f64,
-    /// Mean absolute difference.
+    /// Mean absolute difference, hours.
     pub error_mean_h: f64,
     /// Correlation of the two waits; 0 if either is constant.
     pub correlation: f64,
@@ -34,7 +34,7 @@ pub struct ComparedJobs {
 /// Comparison of simulated and logged waits.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplayComparison {
-    /// All compared jobs.
+    /// All compared jobs: those that started in the log, too.
     pub all: ComparedJobs,
     /// Jobs by month of submission, in local time.
     pub months: Vec<ComparedJobs>,

@@ -11,7 +11,7 @@ const JOBS_PER_BRANCH: usize = 1 << 16;
 /// Number of nodes from a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatedNodes {
-    /// The time, in epoch seconds.
+    /// Begin of this number, in epoch seconds.
     pub from_s: i64,
     /// Number of nodes.
     pub nodes: u32,

@@ -18,13 +18,13 @@ pub struct SamplesSummary {
 /// Waits of one probe over all windows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeWaits {
-    /// Mean remaining time of the predecessor.
+    /// Mean time from the successor's submission to its predecessor's end, hours.
     pub left_mean_h: f64,
-    /// Mean wait of the successor.
+    /// Mean wait of the successor, hours.
     pub wait_mean_h: f64,
-    /// Median wait.
+    /// Median wait, hours.
     pub wait_p50_h: f64,
-    /// The 90 % quantile of the waits.
+    /// The 90 % quantile of the waits, hours.
     pub wait_p90_h: f64,
 }
 

@@ -11,9 +11,9 @@ use crate::model_inputs::{
 pub struct SamplesDescription {
     /// Nodes per chained job.
     pub job_nodes: u32,
-    /// Time limit of a chained job.
+    /// Time limit of a chained job, in seconds.
     pub limit_s: i64,
-    /// Run time of a chained job.
+    /// Run time of a chained job, in seconds.
     pub length_s: i64,
     /// Time zone of the cluster, in whose local time the clock features are.
     pub zone: String,
@@ -36,11 +36,11 @@ pub struct SamplesDescription {
     pub windows: usize,
     /// Number of windows without rows because a chained job never starts.
     pub never_started: usize,
-    /// Begin of the first window.
+    /// Begin of the first window, epoch seconds.
     pub first_s: i64,
-    /// Begin of the last window.
+    /// Begin of the last window, epoch seconds.
     pub last_s: i64,
-    /// Latest time on which the outcome of any row depends.
+    /// Latest time on which the outcome of any row depends, epoch seconds.
     pub known_until_s: i64,
     /// Names of the features, in order.
     pub feature_names: Vec<String>,

@@ -59,9 +59,10 @@ pub struct TraceStatistics {
 
 /// Submissions per day.
 #[derive(Debug, Clone, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct ArrivalsPerDay {
+    /// Their median.
     pub median: f64,
+    /// Submissions on the day with the most.
     pub most: f64,
 }
 
@@ -89,23 +90,31 @@ pub struct NodeShare {
 
 /// Share of jobs whose limit is at most `up_to_h` hours, and above the previous entry's `up_to_h`.
 #[derive(Debug, Clone, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct LimitShare {
+    /// The longest limit, in hours. Each object excludes the jobs of the previous ones.
     pub up_to_h: f64,
+    /// Share of all jobs.
     pub jobs: f64,
 }
 
 /// Quantiles, the maximum and the mean of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct NamedQuantiles {
+    /// A tenth of the values is smaller.
     pub p10: f64,
+    /// A quarter of the values is smaller.
     pub p25: f64,
+    /// The median.
     pub p50: f64,
+    /// Three quarters of the values are smaller.
     pub p75: f64,
+    /// Nine tenths of the values are smaller.
     pub p90: f64,
+    /// 99 of 100 values are smaller.
     pub p99: f64,
+    /// The largest value.
     pub max: f64,
+    /// The mean.
     pub mean: f64,
 }
 

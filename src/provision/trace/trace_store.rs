@@ -32,21 +32,24 @@ pub struct TraceSummary {
     pub sources: Vec<TraceSource>,
     /// The time zone of the cluster.
     pub zone: String,
-    /// The digest of the salt for user hashes.
+    /// The digest of the salt for user hashes. Equal digests mean that two traces hash users with
+    /// one salt.
     pub owner_salt_digest: String,
     /// Number of jobs.
     pub jobs: usize,
-    /// Number of jobs by fate.
+    /// Number of jobs by fate: `pending`, `running`, `cancelled` while they waited, or `ended`
+    /// after a run.
     pub fates: BTreeMap<JobFate, u64>,
     /// Jobs without a time limit of their own.
     pub without_limit: u64,
-    /// Rows that were dropped because another row about the same run is more complete.
+    /// Rows that were dropped because another row about the same run is as complete or more
+    /// complete.
     pub repeated_rows: u64,
     /// The first submission, in seconds of the epoch.
     pub begin_s: i64,
     /// The last time in the trace, in seconds of the epoch.
     pub end_s: i64,
-    /// The shards.
+    /// The files of the trace.
     #[serde(default)]
     shards: Vec<ListedTraceShard>,
 }
@@ -54,8 +57,11 @@ pub struct TraceSummary {
 /// A shard, as listed in the manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ListedTraceShard {
+    /// Name of the file.
     file: String,
+    /// Number of its jobs.
     jobs: usize,
+    /// Digest of the file.
     xxh3: String,
 }
 

@@ -19,11 +19,14 @@ pub struct PolicyScores {
     pub policy: String,
     /// Scores on all windows.
     pub all: GapScores,
-    /// Decrease of the mean absolute gap compared with the reactive policy, in hours.
+    /// Decrease of the mean absolute gap compared with the reactive policy, in hours; `None` if
+    /// there are too few windows.
     pub gap_saved_h: Option<DrawnInterval>,
-    /// Relative decrease of the interruption compared with the reactive policy.
+    /// Relative decrease of the interruption compared with the reactive policy; `None` if there are
+    /// too few windows.
     pub interruption_saved: Option<DrawnInterval>,
-    /// Scores by load of the window, as the reactive policy meets it.
+    /// Scores by load of the window, as the reactive policy meets it: an interruption of up to 2
+    /// hours, up to 12, more.
     pub loads: Vec<GapScores>,
     /// Scores by the month in which a window begins, in local time.
     pub months: Vec<GapScores>,

@@ -22,12 +22,12 @@ pub struct LearnedScores {
     pub policy: String,
     /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// Mean cost of the policy.
+    /// Mean cost of a window under the policy, in hours of overlap.
     pub cost_h: f64,
     /// Name of the base policy: the policy of the base model if that is compared too, otherwise the
     /// reactive policy.
     pub base: String,
-    /// Mean cost of the base policy.
+    /// Mean cost of a window under the base policy, in hours of overlap.
     pub base_cost_h: f64,
 }
 

@@ -49,11 +49,11 @@ pub struct RealWaitScores {
     pub name: String,
     /// Number of jobs.
     pub jobs: usize,
-    /// Mean wait.
+    /// Mean wait, hours.
     pub wait_mean_h: f64,
-    /// Median wait.
+    /// Median wait, hours.
     pub wait_p50_h: f64,
-    /// The 90 % quantile of the waits.
+    /// The 90 % quantile of the waits, hours.
     pub wait_p90_h: f64,
     /// Scores of each forecast method.
     pub forecasts: Vec<ForecastScores>,
@@ -64,9 +64,9 @@ pub struct RealWaitScores {
 pub struct ForecastScores {
     /// Name of the method.
     pub name: String,
-    /// Mean absolute error of the forecast median, or of the only value.
+    /// Mean absolute error of the forecast median, or of the only value, hours.
     pub error_h: f64,
-    /// Mean error: forecast minus real wait.
+    /// Mean error, hours: forecast minus real wait.
     pub bias_h: f64,
     /// Share of jobs with an absolute error of at most 10 minutes.
     pub within_10_min: f64,
@@ -79,7 +79,7 @@ pub struct ForecastScores {
 pub struct QuantileScores {
     /// The quantile.
     pub quantile: f64,
-    /// Mean pinball loss.
+    /// Mean pinball loss, hours.
     pub pinball_h: f64,
     /// Share of waits that exceed the quantile by at most a minute, or not at all.
     pub coverage: f64,

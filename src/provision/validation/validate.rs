@@ -46,9 +46,9 @@ pub struct ValidationWindows {
     pub count: usize,
     /// Number of windows that are not scored because a chained job never starts.
     pub never_started: usize,
-    /// Begin of the first window.
+    /// Begin of the first window, epoch seconds.
     pub first_s: i64,
-    /// Begin of the last window.
+    /// Begin of the last window, epoch seconds.
     pub last_s: i64,
     /// Hours between two windows.
     pub interval_h: i64,
@@ -84,9 +84,9 @@ pub struct ValidationSummary {
     pub windows: ValidationWindows,
     /// Scores of the policies: the reactive one first, the best in hindsight last.
     pub policies: Vec<PolicyScores>,
-    /// Costs of learned policies and of their bases.
+    /// Costs of learned policies and of their bases; empty without `--model`.
     pub learned: Vec<LearnedScores>,
-    /// Forecasts of real waits.
+    /// Forecasts of waits that jobs of the trace had, with as many nodes.
     pub real_waits: Vec<RealWaits>,
 }
 

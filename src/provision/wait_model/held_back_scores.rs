@@ -18,11 +18,11 @@ pub struct QuantileScore {
     pub cost_ratio: f64,
     /// The optimal quantile for this cost ratio.
     pub quantile: f64,
-    /// Mean pinball loss.
+    /// Mean pinball loss, hours.
     pub pinball_h: f64,
-    /// Mean pinball loss of a constant prediction: this quantile of the learned waits.
+    /// Mean pinball loss of a constant prediction, hours: this quantile of the learned waits.
     pub constant_pinball_h: f64,
-    /// Mean absolute error.
+    /// Mean absolute error, hours.
     pub error_h: f64,
     /// Share of waits that did not exceed the prediction.
     pub coverage: f64,
@@ -34,7 +34,7 @@ pub struct HeldBackPolicy {
     /// Mean gaps, under the name of the policy.
     #[serde(flatten)]
     pub gaps: GapScores,
-    /// Comparison with a base policy; `None` for a policy that is not compared.
+    /// Comparison of the model's cost with a base policy; `None` for a policy that is not compared.
     pub compared: Option<ComparedCost>,
 }
 
@@ -43,11 +43,11 @@ pub struct HeldBackPolicy {
 pub struct ComparedCost {
     /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// Mean cost of a window.
+    /// Mean cost of a window, in hours of overlap.
     pub cost_h: f64,
-    /// Name of the base policy.
+    /// Name of the base policy; `reactive` if there is no other.
     pub base: String,
-    /// Mean cost of a window under the base policy.
+    /// Mean cost of a window under the base policy, in hours of overlap.
     pub base_cost_h: f64,
     /// True if the policy costs less than its base.
     pub beats_base: bool,
@@ -58,7 +58,8 @@ pub struct ComparedCost {
 pub struct HeldBackScores {
     /// Score of each quantile; empty for a model that does not predict waits.
     pub quantiles: Vec<QuantileScore>,
-    /// Policies in this order: reactive, base (if any), model, best in hindsight.
+    /// Policies in this order: reactive, base (if any), the model for each cost ratio, best in
+    /// hindsight.
     pub policies: Vec<HeldBackPolicy>,
 }
 

@@ -15,7 +15,8 @@ pub struct LearningEpoch {
     /// hours or squared hours; for `dqn`, standard deviations of the submission cost.
     pub train_loss: f64,
     /// Loss by which the best epoch is chosen; lower is better. It is measured after the epoch on
-    /// the held-back windows; for a head, on the learned windows.
+    /// the held-back windows; for a head, such as `policy_gradient`, it is the cost on the learned
+    /// windows.
     pub judged_loss: f64,
     /// True if no earlier epoch had a loss as low.
     pub is_best: bool,

@@ -38,7 +38,7 @@ pub struct WaitModelDescription {
     pub target: WaitModelTarget,
     /// Nodes per chained job.
     pub job_nodes: u32,
-    /// Time limit of a chained job.
+    /// Time limit of a chained job, in seconds.
     pub limit_s: i64,
     /// Names of the features, in order.
     pub feature_names: Vec<String>,
@@ -46,8 +46,8 @@ pub struct WaitModelDescription {
     pub cost_ratios: Vec<f64>,
     /// True if the model reads snapshots of the last day.
     pub takes_snapshots: bool,
-    /// Latest time on which the model depends. Includes the data that chose its epoch, and its base
-    /// model.
+    /// Latest time on which the model depends, epoch seconds. Includes the data that chose its
+    /// epoch, and its base model.
     pub learned_until_s: i64,
     /// Digest of all inputs of the training.
     #[serde(skip)]
