@@ -32,7 +32,8 @@ pub struct DagProgress {
     pub is_done: bool,
     /// True if DAGMan has ended the DAG with a failure.
     pub has_failed: bool,
-    /// True if DAGMan's own job was removed from the queue, and with it all jobs of the DAG.
+    /// True if DAGMan's own job was removed from the queue, as by `condor_rm`, and with it all jobs
+    /// of the DAG.
     pub was_removed: bool,
     /// Number of held jobs.
     pub held: usize,
@@ -40,7 +41,7 @@ pub struct DagProgress {
     pub held_nodes: Vec<String>,
     /// The nodes that failed.
     pub failed_nodes: Vec<String>,
-    /// The time at which DAGMan wrote this status, in seconds since 1970.
+    /// The time at which DAGMan wrote this status, in epoch seconds.
     pub written_s: Option<u64>,
     /// Nodes by step: the first word of their names.
     pub steps: BTreeMap<String, NodeCounts>,

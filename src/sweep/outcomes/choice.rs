@@ -61,7 +61,7 @@ pub struct SplitChoice {
     pub importances: Option<FeatureImportances>,
     /// The best trial of each pipeline.
     pub pipelines: BTreeMap<String, BestTrial>,
-    /// The Pareto front of its trials; empty for a sweep with one metric.
+    /// The Pareto front of its trials, by the first metric; empty for a sweep with one metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub front: Vec<FrontTrial>,
 }

@@ -42,15 +42,18 @@ impl std::fmt::Display for TrialEnd {
     }
 }
 
-/// One row of a sweep's results. Readers of many rows that do not need the configurations, which are
-/// most of the bytes, read an [`EndedTrial`] instead.
+/// One row of a sweep's results.
+///
+/// Readers of many rows that do not need the configurations, which are most of the bytes, read an
+/// [`EndedTrial`] instead.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRow {
     /// Everything but the configuration.
     #[serde(flatten)]
     pub result: EndedTrial,
-    /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
-    /// use `poolcast provision train`, and for a pipeline or a program use `poolcast sweep`.
+    /// The whole configuration, as `poolcast config` explains it. To make the trial again, use
+    /// `poolcast train`; for samples of waits use `poolcast provision train`, and for a pipeline or
+    /// a program use `poolcast sweep`.
     #[serde(deserialize_with = "yaml::read_field")]
     pub config: Config,
 }
@@ -78,13 +81,13 @@ pub struct EndedTrial {
     pub budget: usize,
     /// The way in which it ended.
     pub ended: TrialEnd,
-    /// True if it ended early because a user requested that on its tracker page. It still has a
-    /// model.
+    /// True if it ended early because a user requested that on its tracker page, as with Stop on
+    /// W&B's. It still has a model.
     #[serde(default)]
     pub ended_on_request: bool,
     /// The reason for its failure.
     pub error: Option<String>,
-    /// The value by which the sweep chooses.
+    /// The value of the metric by which the sweep chooses; of several metrics, of the first.
     pub value: Option<f64>,
     /// The values of the further metrics of the sweep, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,17 +98,18 @@ pub struct EndedTrial {
     pub attempt: u32,
     /// The worker that made it.
     pub worker: String,
-    /// The start time, by the worker's clock.
+    /// The start time, by the worker's clock, such as `2026-11-21T02:26:06.000Z`.
     pub began: String,
     /// Its duration, in seconds.
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
-    /// The pipeline that it fits, the network's model, or the program that it runs.
+    /// The pipeline that it fits, the network's architecture, the kind of wait model, or the
+    /// program that it runs.
     pub pipeline: String,
     /// The split that it learns from; only for tables.
     pub split: Option<String>,
-    /// Every hyper-parameter that the trial has.
+    /// Every hyper-parameter that the trial has, without those whose `when` does not hold.
     pub parameters: BTreeMap<String, Value>,
     /// The earlier trials that had not ended when this one was drawn. It learns from all other earlier
     /// trials, so the draw can be made again from their rows. `None` if trials do not learn from others.

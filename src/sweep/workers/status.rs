@@ -23,13 +23,13 @@ pub struct SweepStatus {
     pub trials: usize,
     /// True if all trials have ended and none continues.
     pub is_over: bool,
-    /// True if no worker claims trials until `sweep resume`.
+    /// True if the sweep is paused: no worker claims trials until `sweep resume`.
     pub is_paused: bool,
     /// The state of handing out trials, as last requested on the sweep's tracker page.
     pub hand_out: Dispatch,
     /// Number of trials that ended with a model.
     pub done: usize,
-    /// Number of failed trials, by kind of failure.
+    /// Number of failed trials, by the way in which they ended.
     pub failed: BTreeMap<TrialEnd, usize>,
     /// The first failures of a program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,9 +68,9 @@ pub struct TrialFailure {
 /// A worker or a manager.
 #[derive(Debug, Serialize)]
 pub struct LiveProcess {
-    /// Its name.
+    /// Name of the worker or the manager.
     pub worker: String,
-    /// Age of its last heartbeat, in seconds, if the clocks of both hosts agree.
+    /// Age of its last heartbeat, in seconds; `None` unless the clocks of both hosts agree.
     pub heartbeat_s: Option<f64>,
 }
 
@@ -90,7 +90,7 @@ pub struct RunningTrial {
     pub seconds: Option<f64>,
     /// Number of finished epochs.
     pub epoch: Option<usize>,
-    /// The watched value after the last finished epoch.
+    /// The watched metric after the last finished epoch.
     pub value: Option<f64>,
     /// The validation loss after each epoch of a network, if its worker has written them.
     #[serde(skip)]
