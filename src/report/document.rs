@@ -26,9 +26,9 @@ pub struct Report {
 /// A part of a report, with its own heading.
 #[derive(Debug, Serialize)]
 pub struct ReportPart {
-    /// Name in links.
+    /// Name in links: `held`, `rehearsal`, `best`, `evaluation`, `sweep`, `data` or `provenance`.
     pub id: &'static str,
-    /// Heading.
+    /// Its heading.
     pub title: &'static str,
     /// Content, in display order.
     pub blocks: Vec<ReportBlock>,
@@ -108,7 +108,7 @@ pub struct Figure {
 /// The jobs that are held for one cause.
 #[derive(Debug, Serialize)]
 pub struct HeldCause {
-    /// The advised action.
+    /// The advised action, in words.
     pub action: &'static str,
     /// True if the advice is only probable.
     pub is_probable: bool,
@@ -118,15 +118,16 @@ pub struct HeldCause {
     pub code: String,
     /// Meaning of the code.
     pub meaning: String,
-    /// Short description of the cause; `None` in an anonymous report.
+    /// Short description of the cause; `None` with `--anonymous`.
     pub cause: Option<String>,
     /// Number of jobs.
     pub jobs: usize,
     /// Number of clusters.
     pub clusters: usize,
-    /// Ids of the first jobs; empty in an anonymous report.
+    /// Ids of the first jobs; empty with `--anonymous`.
     pub first_jobs: Vec<String>,
-    /// Lowest and highest success probability of the jobs if they are released unchanged.
+    /// Lowest and highest success probability of the jobs if they are released unchanged; `None` if
+    /// a rule decides.
     pub odds: Option<(f64, f64)>,
     /// Earlier similar holds: successes, and all holds.
     pub base_rate: Option<(usize, usize)>,
@@ -134,7 +135,7 @@ pub struct HeldCause {
     pub note: Option<String>,
     /// Start of the earliest of these holds, epoch ms.
     pub held_since_ms: i64,
-    /// Command to type now; `None` in an anonymous report.
+    /// Command to type now; `None` with `--anonymous`.
     pub command: Option<String>,
     /// Command to type once the fault is fixed or has passed.
     pub then: Option<String>,
