@@ -31,11 +31,11 @@ pub struct ChainLink {
     pub job: Option<u64>,
     /// True if the job was released. Each job is submitted held.
     pub is_released: bool,
-    /// Submission time.
+    /// Submission time, epoch seconds.
     pub submit_s: i64,
-    /// Start time; of the last run, if the job was requeued.
+    /// Start time, epoch seconds; of the last run, if the job was requeued.
     pub start_s: Option<i64>,
-    /// End time.
+    /// End time, epoch seconds.
     pub end_s: Option<i64>,
     /// The outcome, if known.
     pub outcome: Option<JobOutcome>,

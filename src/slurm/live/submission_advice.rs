@@ -39,7 +39,8 @@ pub struct AdviceSettings {
     pub step_s: i64,
 }
 
-/// The action that the advice recommends. Times are in epoch seconds.
+/// The action that the advice recommends; the exit codes are 0, 30 and 40. Times are in epoch
+/// seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum SubmissionAnswer {
@@ -47,10 +48,10 @@ pub enum SubmissionAnswer {
     Now,
     /// Do not submit the successor yet.
     Later {
-        /// The earliest time to submit, given the current queue. `None` while the job itself is
-        /// pending, and for a model that only decides.
+        /// The earliest time to submit, given the current queue, epoch seconds. `None` while the
+        /// job itself is pending, and for a model that only decides.
         not_before_s: Option<i64>,
-        /// The time at which to ask again.
+        /// The time at which to ask again, epoch seconds.
         ask_again_s: i64,
     },
     /// There is no advice.
@@ -77,23 +78,23 @@ impl SubmissionAnswer {
 pub struct ExpectedStart {
     /// Number of draws.
     pub draws: usize,
-    /// Median wait.
+    /// Median wait, seconds.
     pub wait_p50_s: i64,
-    /// 90 % quantile of the wait.
+    /// 90 % quantile of the wait, seconds.
     pub wait_p90_s: i64,
-    /// 10 % quantile of the wait.
+    /// 10 % quantile of the wait, seconds.
     pub wait_p10_s: i64,
     /// The quantile, from 0 to 1, on which the decision is based.
     pub quantile: f64,
-    /// The wait at `quantile`.
+    /// The wait at `quantile`, seconds.
     pub wait_s: i64,
-    /// The wait if all jobs ran to their limits.
+    /// The wait if all jobs ran to their limits, seconds.
     pub wait_by_limits_s: i64,
     /// Probability that the successor starts by the end of its predecessor.
     pub starts_by_end: f64,
-    /// Mean time during which neither of the two jobs runs.
+    /// Mean time during which neither of the two jobs runs, seconds.
     pub interruption_s: f64,
-    /// Mean time during which both jobs run.
+    /// Mean time during which both jobs run, seconds.
     pub overlap_s: f64,
 }
 
@@ -112,9 +113,9 @@ pub struct QueriedJob {
     pub nodes: u32,
     /// Time limit, in seconds.
     pub limit_s: Option<i64>,
-    /// Start time.
+    /// Start time, epoch seconds.
     pub start_s: Option<i64>,
-    /// Actual or expected end time.
+    /// Actual or expected end time, epoch seconds.
     pub end_s: Option<i64>,
 }
 
@@ -126,19 +127,20 @@ pub struct SubmissionAdvice {
     /// The recommended action.
     #[serde(flatten)]
     pub answer: SubmissionAnswer,
-    /// The job.
+    /// The job whose successor to submit.
     pub job: QueriedJob,
     /// Number of usable nodes in the job's partition.
     pub nodes: u32,
     /// The queue of the job's partition.
     pub queue: QueueCounts,
-    /// Number of known runs that have ended.
+    /// Number of known runs that have ended, from which run times are drawn.
     pub ended_runs: usize,
     /// The forecast for a successor submitted now; `None` if there cannot be one.
     pub expected: Option<ExpectedStart>,
     /// The output of the model, if the caller gave one. The answer then follows the model.
     pub model: Option<ModelAdvice>,
-    /// The time at which Slurm itself would start the successor, if it was queried.
+    /// The time at which Slurm itself would start the successor (`sbatch --test-only`), epoch
+    /// seconds; `None` if it was not queried, or gives none.
     pub planned_start_s: Option<i64>,
     /// True if jobs share nodes, so that the forecast counts cores, memory and GPUs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
