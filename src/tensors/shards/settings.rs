@@ -33,7 +33,7 @@ pub struct TensorSettings {
     pub context: ContextChoice,
     /// The states of a job.
     pub vocabulary: Vocabulary,
-    /// The events that count as states.
+    /// The events that count as states; `None` if all do.
     #[serde(default)]
     pub states: StateEvents,
     /// Position of the frames.

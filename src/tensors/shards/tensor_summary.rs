@@ -83,6 +83,6 @@ impl SplitSummary {
 pub struct ListedTensorShard {
     /// Name of the file.
     pub file: String,
-    /// Digest of the file, a [`poolcast_base::manifest::Checksum`].
+    /// Digest of the file.
     pub xxh3: String,
 }
