@@ -5,7 +5,8 @@ use serde::Serialize;
 /// A sender's summary of its work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SentSummary {
-    /// Address of the runs on the tracker.
+    /// Address of the runs on the tracker: the server, with the entity and the project, or with the
+    /// experiment.
     pub to: String,
     /// Requests, with retries counted.
     pub requests: u64,
@@ -19,7 +20,7 @@ pub struct SentSummary {
     pub running: usize,
     /// Files sent with the best run.
     pub files: usize,
-    /// Notes for the user.
+    /// Notes for the user, in sentences.
     pub notes: Vec<String>,
 }
 
