@@ -184,12 +184,14 @@ pub(super) fn no_best_error(sweep: &SweepFolder) -> HintedError {
 struct ChosenTrial<'a> {
     #[serde(flatten)]
     choice: &'a SplitChoice,
+    /// The whole trial.
     row: TrialRow,
 }
 
 /// The document that `--json` prints for a sweep with pipelines.
 #[derive(Serialize)]
 struct ChosenTrials<'a> {
+    /// The best trial of each split.
     choices: Vec<ChosenTrial<'a>>,
 }
 

@@ -24,7 +24,9 @@ const ARCHIVES: [&str; 2] = ["archive", "/var/lib/poolcast/archive"];
 /// Document that `--json` prints.
 #[derive(Serialize)]
 struct DoctorDocument<'a> {
+    /// True if nothing is to be done.
     is_good: bool,
+    /// The findings, in the order of the examination.
     findings: &'a [Finding],
 }
 

@@ -24,15 +24,21 @@ const MAX_INPUT_BYTES: u64 = 64 << 20;
 /// Document that `--json` prints.
 #[derive(Serialize)]
 struct ExplainDocument<'a> {
+    /// The reasons, the one of the most jobs first. Reasons that differ in numbers and machines
+    /// alone are one.
     reasons: &'a [ExplainedReason],
 }
 
 /// A hold reason, with what it means.
 #[derive(Serialize)]
 struct ExplainedReason {
+    /// Number of jobs that the list names for it.
     jobs: u64,
+    /// The hold code, if it is known.
     code: Option<i32>,
+    /// The hold subcode, if it is known.
     subcode: Option<i32>,
+    /// Facts that the reason states.
     facts: ReasonFacts,
     #[serde(flatten)]
     answer: Answer,
@@ -41,11 +47,17 @@ struct ExplainedReason {
 /// What a reason means, and what to do.
 #[derive(Serialize)]
 struct Answer {
+    /// Meaning of the reason.
     meaning: String,
+    /// The action, as in the advice.
     action: HoldAction,
+    /// The party at fault.
     fault: Option<Party>,
+    /// Words for the repair.
     mend: String,
+    /// Attributes of the job that may have the wrong value, the likeliest first.
     attributes: Vec<&'static str>,
+    /// Words for a look at the cause, if one can check it.
     look: Option<String>,
 }
 

@@ -30,11 +30,14 @@ use poolcast_sweep::events_dir;
 struct RunReport<'a> {
     /// The source of the holds.
     source: HoldSource,
+    /// The parsed events.
     events: &'a StoreSummary,
     #[serde(flatten)]
     study: Option<&'a Study>,
+    /// Counts of the rehearsed answers, settled by the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     rehearsal: Option<JsonDocument<&'a RehearsalTally>>,
+    /// Advice on the jobs that are held when the log ends.
     advice: JsonDocument<AdviceDocument<'a>>,
 }
 
@@ -43,7 +46,8 @@ struct RunReport<'a> {
 struct PrintedReport<'a> {
     #[serde(flatten)]
     report: &'a RunReport<'a>,
-    /// Changes since the previous run; `None` if there was none, or if the log has not changed.
+    /// Changes since the previous run on a shorter log; `None` if there was none, or if the log has
+    /// not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<RunChanges>,
 }

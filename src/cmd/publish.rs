@@ -25,10 +25,14 @@ const SCHEMA_VERSION: u32 = 1;
 /// Document that `--json` prints.
 #[derive(Serialize)]
 struct PublishedDocument<'a> {
+    /// The directory or file to write.
     out: &'a Path,
-    /// False if the rehearsal of the run does not show that it is better than rules.
+    /// False if the rehearsal of the run does not show that the model is better than rules: then
+    /// nothing was written.
     is_published: bool,
+    /// End of the time that the model learned from, epoch ms.
     learned_ms: i64,
+    /// The access points that it learned from.
     access_points: &'a [String],
 }
 

@@ -16,7 +16,7 @@ use poolcast_sweep::{condor, events_dir};
 /// The JSON document: what a contribution has, and the file that has it.
 #[derive(Debug, Serialize)]
 struct ContributionDocument<'a> {
-    /// The file that is written, if one was named.
+    /// The file that is written; `None` without `--out`.
     file: Option<&'a Path>,
     #[serde(flatten)]
     summary: &'a ContributionSummary,

@@ -17,8 +17,11 @@ const SCHEMA_VERSION: u32 = 1;
 /// Document that `--json` prints.
 #[derive(Serialize)]
 struct InitDocument<'a> {
+    /// True if the files were written.
     is_written: bool,
+    /// The files of the service.
     files: Vec<FileDocument<'a>>,
+    /// Commands that start the service.
     next: &'a [String],
 }
 
@@ -26,6 +29,7 @@ struct InitDocument<'a> {
 struct FileDocument<'a> {
     #[serde(flatten)]
     file: &'a SiteFile,
+    /// State of the file before this call.
     state: FileState,
 }
 

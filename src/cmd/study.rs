@@ -132,9 +132,13 @@ impl FewHolds {
 /// A sweep whose trials have ended, with its best model and the scores of that.
 #[derive(Serialize)]
 pub(super) struct FinishedSweep {
+    /// The choice of the model.
     best: BestModel,
+    /// The best trial of the models with each input, alone.
     inputs: Vec<InputValue>,
+    /// Scores of the model on the test split.
     evaluation: ModelEvaluation,
+    /// Estimates of the choice; empty without pipelines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     selection: Vec<SplitChoice>,
     #[serde(skip)]

@@ -100,6 +100,7 @@ fn with_chosen_frames(config: &Config, store: &EventStore) -> Config {
 struct PrintedTensors {
     #[serde(flatten)]
     summary: TensorSummary,
+    /// Possible leaks between the splits, with `--audit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<LeakageAudit>,
 }

@@ -25,6 +25,7 @@ const SCHEMA_VERSION: u32 = 1;
 /// The document that `--json` prints.
 #[derive(Serialize)]
 struct SentDocument {
+    /// The sent data, by tracker.
     sent: Vec<SentSummary>,
 }
 

@@ -139,5 +139,6 @@ fn listings(
 struct PrintedAdvice<'a> {
     #[serde(flatten)]
     advice: &'a SubmissionAdvice,
+    /// Missing inputs, in words.
     missing: &'a [String],
 }

@@ -315,8 +315,11 @@ fn printed_links<'a>(links: &'a [ChainLink], gaps_s: &[Option<i64>]) -> Vec<Prin
 /// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedChain<'a> {
+    /// Name of the chain in the comments of its jobs.
     chain: &'a str,
+    /// Its links, the first one first.
     links: Vec<PrintedLink<'a>>,
+    /// True if all links were submitted, the last one has started and the others have ended.
     is_done: bool,
 }
 
@@ -324,6 +327,7 @@ struct PrintedChain<'a> {
 struct PrintedLink<'a> {
     #[serde(flatten)]
     link: &'a ChainLink,
-    /// Time from the end of the previous link to the start of this one, in seconds.
+    /// Time from the end of the previous link to the start of this one, in seconds; negative if
+    /// both ran in parallel.
     gap_s: Option<i64>,
 }

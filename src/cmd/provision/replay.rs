@@ -126,14 +126,23 @@ fn write_starts(path: &Path, trace: &JobTrace, replayed: &ReplayedTrace) -> Resu
 /// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedReplay<'a> {
+    /// The scheduler that was simulated.
     scheduler: SchedulerKind,
+    /// Begin of the simulation, epoch seconds.
     begin_s: i64,
+    /// Number of nodes of the cluster, by date.
     nodes: &'a [DatedNodes],
+    /// Maximum number of running jobs per user.
     max_jobs_per_user: Option<u32>,
+    /// Jobs that started in the simulation.
     started: usize,
+    /// Jobs among them that started before a job ahead of them in the queue.
     backfilled: usize,
+    /// Jobs that ran when the simulation began.
     running_at_begin: usize,
+    /// Number of nodes by which these exceed the available ones.
     excess_nodes: u32,
+    /// Jobs that need more nodes than the cluster ever has.
     too_large: usize,
     #[serde(flatten)]
     comparison: &'a ReplayComparison,

@@ -69,6 +69,7 @@ fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSal
 struct PrintedTrace<'a> {
     #[serde(flatten)]
     summary: &'a TraceSummary,
+    /// Statistics of the cluster, with `--stats`. Shares are of 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     statistics: Option<TraceStatistics>,
 }

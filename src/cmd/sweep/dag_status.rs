@@ -40,7 +40,8 @@ pub(super) struct DagStatus {
 /// Rate at which trials end.
 #[derive(Default, Serialize)]
 pub(super) struct TrialPace {
-    /// Trials per hour, from the start of the first to the end of the last.
+    /// Trials per hour, from the start of the first to the end of the last; `None` if none runs, or
+    /// if too few have ended.
     pub(super) rate_per_hour: Option<f64>,
     /// Remaining time at that rate in seconds, as a 90 % interval: shortest and longest.
     pub(super) remaining_range_s: Option<(f64, f64)>,
@@ -57,7 +58,9 @@ pub(super) struct HeldNode {
 /// A trial without a model.
 #[derive(Serialize)]
 pub(super) struct FailedTrial {
+    /// The trial's number, from 1.
     pub(super) trial: usize,
+    /// The reason.
     pub(super) error: String,
 }
 

@@ -30,9 +30,11 @@ const MISSING: &str = "-";
 struct ListedTrial {
     /// Rank, counted from 1; only for trials with a value.
     rank: Option<usize>,
+    /// The trial's number, from 1.
     trial: usize,
-    /// The way the trial ended, or `running`.
+    /// The way the trial ended, as in its row, or `running`.
     state: String,
+    /// Its duration, in seconds.
     seconds: Option<f64>,
     /// Epoch budget: the maximum that the trial had or may have.
     budget: usize,
@@ -40,11 +42,15 @@ struct ListedTrial {
     epochs: Option<usize>,
     /// Value of the metric that the sweep optimizes.
     value: Option<f64>,
-    /// Scores on the validation samples, or means over folds.
+    /// Defined scores on the validation samples, or means over folds, and `loss`.
     metrics: BTreeMap<String, f64>,
+    /// The pipeline, or the network's architecture.
     pipeline: Option<String>,
+    /// The split of tables.
     split: Option<String>,
+    /// Its hyper-parameters.
     parameters: BTreeMap<String, Value>,
+    /// Its error.
     error: Option<String>,
 }
 

@@ -408,7 +408,7 @@ fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
 struct BestDocument<'a> {
     #[serde(flatten)]
     row: &'a TrialRow,
-    /// The Pareto front; only for a sweep with several metrics.
+    /// The Pareto front, by the first metric; empty for a sweep with one metric.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     front: Vec<FrontTrial>,
 }

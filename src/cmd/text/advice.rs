@@ -28,14 +28,15 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     basis: &'a AdviceBasis,
     /// Number of held jobs.
     held: usize,
-    /// Agreement between the log and the queue, if the queue was queried.
+    /// Agreement between the log and the queue; `None` if the queue was not queried.
     queue: Option<QueueAgreement>,
-    /// Results of earlier answers, if the outcome of any is decided.
+    /// Results of earlier answers; `None` if the outcome of none is decided, and with `--at`.
     earlier: Option<&'a AnswerTally>,
     /// The named jobs that have ended; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedJob],
-    /// The jobs that start and are put back again; absent if there are none.
+    /// The jobs that start and are put back again; absent if there are none, and with options that
+    /// choose jobs.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loops: &'a [RestartLoop],
     /// What would give better advice; absent if there is a model.
@@ -43,9 +44,11 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     better: Option<String>,
     /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
-    /// The things that the jobs are held for.
+    /// The jobs by what failed; the thing comes first whose commands move the most jobs.
     things: Vec<HeldThing<'a>>,
+    /// The jobs by cause: same access point, answer, code, cause, and need.
     groups: Vec<CauseGroup<'a>>,
+    /// The jobs.
     advice: Vec<&'a JobAdvice>,
 }
 

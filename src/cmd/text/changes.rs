@@ -17,7 +17,9 @@ pub(in crate::cmd) struct RunChanges {
     earlier_log_end_ms: i64,
     /// Holds that the previous run did not have; negative if it read another log.
     new_holds: i64,
+    /// The best model of the previous run.
     earlier_best: BestScore,
+    /// The best model now.
     best: BestScore,
     /// Number of jobs that were held in the previous run and still are.
     still_held: usize,
@@ -28,16 +30,22 @@ pub(in crate::cmd) struct RunChanges {
 /// A best model and its score on later holds.
 #[derive(Debug, PartialEq, Serialize)]
 struct BestScore {
+    /// Its trial, counted from 1.
     trial: u64,
+    /// Its pipeline or architecture.
     model: String,
+    /// Its ROC-AUC on the test split.
     roc_auc: Option<f64>,
 }
 
 /// A held job whose answer has changed.
 #[derive(Debug, PartialEq, Serialize)]
 struct OtherAnswer {
+    /// The job, as `cluster.proc`.
     job: String,
+    /// The answer of the previous run.
     was: String,
+    /// The answer now.
     is: String,
 }
 

@@ -37,22 +37,28 @@ pub(in crate::cmd) struct IdleDocument<'a> {
     asked_ms: i64,
     /// Time of the last event in the log, epoch ms; `None` if no log was read.
     log_end_ms: Option<i64>,
+    /// Number of idle jobs.
     idle: usize,
+    /// Number of running jobs.
     running: usize,
+    /// Jobs in the output of `condor_q` that cannot be read; `None` if there are none.
     skipped: Option<SkippedJobs>,
-    /// Number of files that were looked at.
+    /// Number of files that were looked at, or that servers were asked for.
     looked_files: usize,
-    /// Number of the idle jobs without a known fault whose files were not all looked at.
+    /// Number of the idle jobs without a known fault that need a file which was not looked at, or
+    /// which the caller may not see.
     unseen_jobs: usize,
+    /// Warnings, in sentences.
     caveats: &'a [String],
-    /// The jobs that need a file which they cannot get.
+    /// The jobs that need a file which they cannot get; each job once.
     inputs: &'a [FaultyInput],
     /// The jobs that no machine matches; absent if there are none, or if the pool was not asked.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unmatched: &'a [UnmatchedJobs],
-    /// The jobs that request too little memory, or far too much.
+    /// The jobs that request less memory than many jobs of their batch used, or far more than any
+    /// did; empty without a log.
     memory: &'a [UnfitRequest],
-    /// The jobs that start and are put back again; absent if there are none.
+    /// The jobs that start and are put back again; absent if there are none, and without a log.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loops: &'a [RestartLoop],
 }

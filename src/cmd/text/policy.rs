@@ -25,12 +25,15 @@ pub(in crate::cmd) struct PolicyDocument<'a> {
     log_begin_ms: i64,
     /// Last event, epoch ms.
     log_end_ms: i64,
-    /// Expression for `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null if no code pays.
+    /// Expression for `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null if no code pays, or
+    /// with a `refusal`.
     expression: Option<String>,
-    /// Why nothing was learned from the holds, although there are some.
+    /// Reason why nothing was learned from the holds, although there are some: a history lacks too
+    /// many.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<&'a str>,
-    /// Held jobs for which the policy and `advise` disagree; null if no model was asked.
+    /// Codes for which the policy and `advise` disagree on the held jobs; null without a run in
+    /// this directory.
     contradictions: Option<&'a [AdviceContradiction]>,
     #[serde(flatten)]
     study: &'a ReleaseStudy,
