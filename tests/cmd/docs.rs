@@ -407,7 +407,7 @@ fn new_model_document_matches_the_sources() {
 fn code_in_contributing_matches_the_sources() {
     let document = read("CONTRIBUTING.md");
     let shown = shown_code(&document);
-    assert_eq!(shown.len(), 6);
+    assert_eq!(shown.len(), 7);
     for (file, code) in shown {
         assert!(read(file).contains(code), "{file} does not contain\n{code}");
     }

@@ -12,12 +12,22 @@ fn explained(options: &str, reason: &str) -> Outcome {
     Outcome::of(command.arg(reason).output().expect("run"))
 }
 
-/// Returns the keys of the document about a reason with a limit and a use.
+/// Returns the keys of the documents about reasons with each kind of number and amount.
 pub(crate) fn explain_documents() -> PrintedKeys {
-    let call = "explain --json";
-    let memory = "Job raised a signal 9. It has gone over memory limit of 2048 megabytes. Peak usage: 3100 megabytes.";
-    let json = explained("--json", memory).stdout;
-    printed_keys(call, &serde_json::from_str(&json).expect("JSON"))
+    let reasons = [
+        "Job raised a signal 9. It has gone over memory limit of 2048 megabytes. Peak usage: 3100 megabytes.",
+        "The job exceeded allowed job duration of 60 seconds",
+        "Transfer input files failure. Details: reading from file /home/u/in: (errno 2) No such file or directory",
+        "Failed to transfer file https://x.example/in: HTTP 503 Service Unavailable",
+        "payload ended with exit code 139",
+    ];
+    let mut printed = PrintedKeys::new();
+    for reason in reasons {
+        let json = explained("--json", reason).stdout;
+        let document = serde_json::from_str(&json).expect("JSON");
+        printed.extend(printed_keys("explain --json", &document));
+    }
+    printed
 }
 
 #[test]

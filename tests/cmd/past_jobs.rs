@@ -31,6 +31,7 @@ pub(crate) fn history_documents() -> PrintedKeys {
     let calls = [
         "policy --history jobs.json --json",
         "parse run/history.log -o events --json",
+        "tensors events -o tensors --json",
     ];
     print_all(&place, &calls)
 }

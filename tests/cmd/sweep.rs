@@ -299,7 +299,7 @@ fn trials_are_listed_from_best_to_worst() {
 
 /// A test directory with a sweep in `sweep` that has ranked two pipelines and a network by the answers that each one
 /// alone would give.
-pub(crate) fn place_of_answers() -> Place {
+fn place_of_answers() -> Place {
     let place = Place::with_short_log();
     let forests =
         "et: {runs: 1, parameters: {n_estimators: 5}}, ridge: {runs: 1, parameters: {C: 0.1}}";
