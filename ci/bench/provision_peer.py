@@ -1,15 +1,17 @@
-"""Runs the published simulator's algorithm, minute by minute, as the peer of a speed comparison.
+"""Runs the published simulator's algorithm, minute by minute, as the peer of a speed comparison, and repeats its log.
 
-    provision_peer.py LOG JOBS NODES STARTS
+    provision_peer.py simulate LOG JOBS NODES STARTS
+    provision_peer.py repeat LOG TIMES
 
-Simulates the first JOBS jobs of a published log on NODES nodes, and writes `JobID<TAB>start` to STARTS. Prints the number of
-jobs per CPU second, without reading.
+`simulate` simulates the first JOBS jobs of a published log on NODES nodes, and writes `JobID<TAB>start` to STARTS. It prints the number
+of jobs per CPU second, without reading. `repeat` prints the log TIMES times, in the format of `sacct` with epoch time stamps.
 """
 
 import lzma
 import sys
 import time
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 SLOTS, SLOT_MIN, BACKFILL_MIN = 288, 10, 10
 AGE_PER_MIN, SIZE_WEIGHT = 7000 / (7 * 1440), 100
@@ -28,11 +30,11 @@ class Job:
         self.started = None
 
 
-def read_jobs(path):
+def read_rows(path):
     opened = lzma.open if path.endswith(".xz") else open
     with opened(path, "rt") as log:
         rows = (line.rstrip("\n").split("\t") for line in log)
-        return [Job(row) for row in rows if len(row) == 10 and row[0].isdigit()]
+        return [row for row in rows if len(row) == 10 and row[0].isdigit()]
 
 
 def plan_ahead(pending, running, nodes, now):
@@ -96,9 +98,8 @@ def simulate(jobs, nodes):
     return begin
 
 
-def main():
-    path, count, nodes, starts = sys.argv[1:]
-    jobs = sorted(read_jobs(path), key=lambda job: job.submit)[: int(count)]
+def write_starts(path, count, nodes, starts):
+    jobs = sorted(map(Job, read_rows(path)), key=lambda job: job.submit)[: int(count)]
     clock = time.process_time()
     begin = simulate(jobs, int(nodes))
     seconds = time.process_time() - clock
@@ -108,4 +109,19 @@ def main():
     print(f"{len(jobs) / seconds:.1f}")
 
 
-main()
+def epoch_seconds(text):
+    return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo("America/Chicago")).timestamp())
+
+
+def repeat(path, times):
+    rows = [(row[2], *map(epoch_seconds, row[3:6]), row[7], row[9]) for row in read_rows(path)]
+    submits = [submit for _, _, submit, *_ in rows]
+    period = max(submits) - min(submits) + 60
+    print("JobID|User|Submit|Start|End|TimelimitRaw|NNodes")
+    for number in range(int(times) * len(rows)):
+        user, start, submit, end, limit, nodes = rows[number % len(rows)]
+        later = number // len(rows) * period
+        print(f"{number + 1}|{user}|{submit + later}|{start + later}|{end + later}|{limit}|{nodes}")
+
+
+{"simulate": write_starts, "repeat": repeat}[sys.argv[1]](*sys.argv[2:])
