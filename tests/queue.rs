@@ -3,9 +3,8 @@
 //! arguments, as under `cargo test`, the program runs a small proof. Trials come in chunks: some
 //! chunks have one trial, as for networks, but most have several, as for short fits.
 //!
-//! `ci/proof/queue` and `ci/bench/queue` call this program with more trials. A trial here is a
-//! number and a short sleep, because the program tests the queue, through the library and without
-//! any verb of poolcast.
+//! `ci/proof/queue` calls this program with more trials. A trial here is a number and a short sleep,
+//! because the program tests the queue, through the library and without any verb of poolcast.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ const SHORT: QueueSettings = QueueSettings {
     tries: 20,
 };
 
-/// A trial kills its worker if its number is a multiple of this, except in the benchmark.
+/// A trial kills its worker if its number is a multiple of this.
 const POISON: usize = 997;
 
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -62,7 +61,6 @@ fn main() -> ExitCode {
         ["full-disk", dir, items, workers] => {
             fill_disk(Path::new(dir), number(items), number(workers))
         }
-        ["bench", dir, items, workers] => bench(Path::new(dir), number(items), number(workers)),
         // `cargo test` passes options or a filter of names. This program runs only if the filter
         // matches.
         _ if words
@@ -91,7 +89,7 @@ fn worker(dir: &Path, sleep_us: usize) {
         |attempt| {
             std::thread::sleep(sleep);
             let trial = attempt.entry.next_item().trial;
-            if sleep_us > 0 && trial.is_multiple_of(POISON) {
+            if trial.is_multiple_of(POISON) {
                 // This simulates a trial that needs more memory than there is.
                 std::process::abort();
             }
@@ -462,42 +460,4 @@ fn wait(mut until: impl FnMut() -> bool) {
         assert!(began.elapsed() < LIMIT, "it takes too long");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// Measures claims and acknowledgements per second, between a tenth and nine tenths of the items.
-fn bench(dir: &Path, items: usize, workers: usize) {
-    let place = dir.join(format!("queue-{workers}"));
-    let queue = Queue::create(&place, QueueSettings::default()).expect("made");
-    let began = Instant::now();
-    queue.add_chunks(0, 100, &chunks(items)).expect("added");
-    let put_s = began.elapsed().as_secs_f64();
-    queue.seal(items).expect("sealed");
-    let text = place.to_str().expect("a plain name");
-    let children: Vec<Child> = (0..workers).map(|_| start(&["work", text, "0"])).collect();
-    let first = reached(&queue, items / 10);
-    let last = reached(&queue, items - items / 10);
-    for mut child in children {
-        child.wait().expect("it ended");
-    }
-    check(&place, &queue, items, 0);
-    let rate = (last.0 - first.0) as f64 / (last.1 - first.1).as_secs_f64();
-    say(&format!(
-        "{workers} workers: {rate:.0} claims and acknowledgements a second, each result synced; {:.0} items a second added",
-        items as f64 / put_s
-    ));
-}
-
-/// Waits until `items` items are done. Returns the number of done items, and the time.
-fn reached(queue: &Queue, items: usize) -> (usize, Instant) {
-    loop {
-        let found = (done(queue), Instant::now());
-        if found.0 >= items {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn done(queue: &Queue) -> usize {
-    ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter()).done
 }

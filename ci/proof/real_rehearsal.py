@@ -6,7 +6,6 @@
     real_rehearsal.py MINUTES SEED truth FACTS LOG FILE      writes FILE, a truth file for `poolcast rehearse`, about the holds in LOG
 """
 
-import array
 import collections
 import datetime
 import json
@@ -14,12 +13,12 @@ import os
 import pathlib
 import random
 import re
-import struct
 import subprocess
 import sys
 import time
 
-import truth
+import numpy as np
+from safetensors.numpy import save_file
 
 # What owners do about held jobs. Each looks once in a while: the time in between, in s.
 HABITS = {
@@ -39,7 +38,7 @@ OUTAGES = {
     "mount": ((90, 420), (300, 800), ("away",)),
     "licence": ((50, 300, 500), (150, 600), ("down",)),
 }
-# Success of a run while a server is overloaded, as in real_rehearsal_server.py, and of a program that forgets its output in a quarter
+# Success of a run while a server is overloaded, as in file_server.py, and of a program that forgets its output in a quarter
 # of its runs.
 OVERLOADED, FORGETFUL = 0.4, 0.75
 # Faults that stay until somebody repairs them, with their share among clusters.
@@ -320,36 +319,26 @@ def write_truth(facts, log, path):
     starts = [0]
     for of_hold in changes:
         starts.append(starts[-1] + len(of_hold))
-    unknown = [float("nan")] * len(rows)
+    unknown = np.full(len(rows), np.nan)
+    holds = np.array([hold[:4] for hold in rows], np.int64).reshape(-1, 4)
     columns = {
-        "change_time_ms": ("I64", [at for of_hold in changes for at, _ in of_hold]),
-        "hold_time_ms": ("I64", [hold[3] for hold in rows]),
-        "release_time_ms": ("I64", [-1] * len(rows)),
-        "p_hold": ("F64", [of_hold[0][1] for of_hold in changes]),
-        "p_release": ("F64", unknown),
-        "p_release_unseen_repair": ("F64", unknown),
-        "p_unmended": ("F64", [p for of_hold in changes for _, p in of_hold]),
-        "change_start": ("U32", starts),
-        "earlier_holds": ("U32", [hold[2] for hold in rows]),
-        "cluster": ("I32", [hold[0] for hold in rows]),
-        "proc": ("I32", [hold[1] for hold in rows]),
-        "cause": ("U8", [UNKNOWN_CAUSE] * len(rows)),
-        "permanent": ("U8", [int(cluster["fault"] in PERMANENT) for cluster in clusters]),
-        "released": ("U8", [0] * len(rows)),
+        "change_time_ms": np.array([at for of_hold in changes for at, _ in of_hold], np.int64),
+        "hold_time_ms": holds[:, 3],
+        "release_time_ms": np.full(len(rows), -1, np.int64),
+        "p_hold": np.array([of_hold[0][1] for of_hold in changes], np.float64),
+        "p_release": unknown,
+        "p_release_unseen_repair": unknown,
+        "p_unmended": np.array([p for of_hold in changes for _, p in of_hold], np.float64),
+        "change_start": np.array(starts, np.uint32),
+        "earlier_holds": holds[:, 2].astype(np.uint32),
+        "cluster": holds[:, 0].astype(np.int32),
+        "proc": holds[:, 1].astype(np.int32),
+        "cause": np.full(len(rows), UNKNOWN_CAUSE, np.uint8),
+        "permanent": np.array([cluster["fault"] in PERMANENT for cluster in clusters], np.uint8),
+        "released": np.zeros(len(rows), np.uint8),
     }
-    write_shard(columns, {"format": "truth", "format_version": 2, "notes": {"causes": []}}, path)
-
-
-def write_shard(columns, notes, path):
-    """Writes {name: (type, values)} as a safetensors file of poolcast."""
-    header, body = {"__metadata__": {"poolcast": json.dumps(notes)}}, b""
-    for name, (kind, values) in columns.items():
-        data = array.array(truth.CELL[kind], values).tobytes()
-        header[name] = {"dtype": kind, "shape": [len(values)], "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    notes = {"format": "truth", "format_version": 2, "notes": {"causes": []}}
+    save_file({name: np.ascontiguousarray(column) for name, column in columns.items()}, path, {"poolcast": json.dumps(notes)})
 
 
 def main():

@@ -25,30 +25,17 @@ wandb:
     method: random
     metric: {{name: validation_loss, goal: minimize}}
     {early}
-preprocessing: {{parameters: {{j: {j}, m: 8, timeframe_len: 20}}}}
+preprocessing: {{parameters: {{j: {{values: [5, 10, 20]}}, m: 8, timeframe_len: 20}}}}
 training:
   time_cuts: 1
   parameters:
     model: {model}
-    hidden_size: {hidden_size}
-    learning_rate: {learning_rate}
-    weight_decay: {weight_decay}
-    batch_size: {batch_size}
-    clip_grad_norm: {clip_grad_norm}
+    hidden_size: {{values: [8, 16, 32, 64]}}
+    learning_rate: {{distribution: log_uniform_values, min: 0.0001, max: 0.1}}
+    weight_decay: {{distribution: uniform, min: 0, max: 0.1}}
+    batch_size: {{values: [32, 64, 128]}}
+    clip_grad_norm: {{distribution: log_uniform_values, min: 0.1, max: 10}}
 """
-CONSTANT = {
-    "j": "10", "model": "mlp", "hidden_size": "8", "learning_rate": "0.01", "weight_decay": "0", "batch_size": "512",
-    "clip_grad_norm": "0",
-}
-DRAWN = {
-    "j": "{values: [5, 10, 20]}",
-    "model": "{values: [lstm, gru, lstm+static, mlp]}",
-    "hidden_size": "{values: [8, 16, 32, 64]}",
-    "learning_rate": "{distribution: log_uniform_values, min: 0.0001, max: 0.1}",
-    "weight_decay": "{distribution: uniform, min: 0, max: 0.1}",
-    "batch_size": "{values: [32, 64, 128]}",
-    "clip_grad_norm": "{distribution: log_uniform_values, min: 0.1, max: 10}",
-}
 FAILURES = ["non-finite", "time-limit", "error", "quarantined"]
 RUNGS = [10, 30, 90]
 
@@ -57,9 +44,11 @@ def call(program, *arguments):
     subprocess.run([program, "-q", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def write_config(path, out, runs, epochs, early, parameters):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(SPACE.format(out=out, runs=runs, epochs=epochs, early=early, **parameters))
+def make_sweep(program, out, runs, epochs, model, early):
+    shutil.rmtree(out, ignore_errors=True)
+    with open(f"{out}.yaml", "w", encoding="utf-8") as file:
+        file.write(SPACE.format(out=out, runs=runs, epochs=epochs, model=model, early=early))
+    call(program, "sweep", "init", f"{out}.yaml")
 
 
 def curve(draws, parameters, epochs):
@@ -126,20 +115,16 @@ def trial_directory(directory, trial):
 
 def main():
     program, directory, trials, epochs = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    shutil.rmtree(directory, ignore_errors=True)
     one = f"{directory}-one"
-    shutil.rmtree(one, ignore_errors=True)
-    write_config(f"{one}.yaml", one, 1, 1, "early_terminate: null", CONSTANT)
-    call(program, "sweep", "init", f"{one}.yaml")
+    make_sweep(program, one, 1, 1, "mlp", "early_terminate: null")
     call(program, "sweep", "run", one)
     with open(f"{one}/results.jsonl", encoding="utf-8") as file:
         template = json.loads(file.readline())
     with open(f"{one}/trials/trial-0001/history.jsonl", encoding="utf-8") as file:
         epoch = json.loads(file.readline())
 
-    early = "early_terminate: {type: hyperband, min_iter: 10, eta: 3}"
-    write_config(f"{directory}.yaml", directory, trials, epochs, early, DRAWN)
-    call(program, "sweep", "init", f"{directory}.yaml")
+    models = "{values: [lstm, gru, lstm+static, mlp]}"
+    make_sweep(program, directory, trials, epochs, models, "early_terminate: {type: hyperband, min_iter: 10, eta: 3}")
     draws = random.Random(1)
     with open(f"{directory}/results.jsonl", "w", encoding="utf-8") as file:
         for trial in range(1, trials + 1):

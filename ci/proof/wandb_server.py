@@ -1,18 +1,21 @@
 """A server that accepts and stores the data of W&B's clients, for ci/proof/tracking: wandb_server.py PORT_FILE [PORT]
 
-/state returns the stored data; /requests returns all requests, without the keys. /control accepts buttons of W&B's pages, and
-outages. Agents receive the points of their sweep's grid. The server does not reproduce the checks of wandb.ai itself.
+/state returns the stored data; /requests returns all requests, without the keys. The server does not reproduce the checks of wandb.ai
+itself. It has neither buttons nor agents: `cargo test` has a server with these, in tests/cmd/wandb_server.rs.
 """
 import base64
-import itertools
 import json
+import os
 import re
+import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ENTITY = "tester"
+KEY = "canary" + "0" * 34
 LINES = {"wandb-history.jsonl": "history", "wandb-events.jsonl": "system"}
 
 lock = threading.Lock()
@@ -20,18 +23,6 @@ runs = {}
 sweeps = {}
 requests = []
 said = []
-# Runs for which a user has pressed Stop.
-stopped = set()
-# Sweeps of agents, by agent id.
-agents = {}
-# Runs that were assigned but not started: their sweeps and configurations.
-pending = {}
-# The server is down for "seconds" from request number "after" on; or it hangs for that time with this request.
-outage = {"after": None, "seconds": 0, "hangs": False, "is_on": False}
-
-
-class Refusal(Exception):
-    """An error that is answered with status 400."""
 
 
 def opaque(kind, name):
@@ -50,7 +41,6 @@ def run_state(name):
 
 def upsert_run(wish):
     is_new = wish["name"] not in runs
-    pending.pop(wish["name"], None)
     run = run_state(wish["name"])
     run["config"].update(json.loads(wish.get("config") or "{}"))
     for field in ("displayName", "groupName", "sweep", "tags"):
@@ -77,51 +67,6 @@ def list_sweeps():
     return {"project": {"sweeps": {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}}}
 
 
-def sweep_node(wish):
-    name = wish["sweep"]
-    node = sweeps.get(name) and {"id": opaque("Sweep", name), "name": name, **sweeps[name]}
-    return {"project": {"sweep": node}}
-
-
-def create_agent(wish):
-    sweep = sweeps.get(wish["sweep"])
-    if not sweep or sweep["state"] not in ("RUNNING", "PAUSED"):
-        raise Refusal(f"Sweep {wish['sweep']} is not running")
-    agent = opaque("Agent", len(agents) + 1)
-    agents[agent] = wish["sweep"]
-    return {"createAgent": {"agent": {"id": agent}}}
-
-
-def grid_points(config):
-    """Returns the points of a sweep's grid, in the format for agents. The configuration is JSON, a subset of YAML."""
-    parameters = json.loads(config)["parameters"]
-    lists = [parameter.get("values", [parameter.get("value")]) for parameter in parameters.values()]
-    return [{name: {"value": value} for name, value in zip(parameters, point)} for point in itertools.product(*lists)]
-
-
-def hear_agent(wish):
-    """Answers an agent's heartbeat: an agent without a run gets the next point, if its sweep is not paused."""
-    name = agents[wish["id"]]
-    sweep, commands = sweeps[name], []
-    if json.loads(wish["runState"]) == {} and sweep["state"] != "PAUSED":
-        points, given = grid_points(sweep["config"]), sweep.setdefault("given", 0)
-        if given == len(points) or sweep["state"] != "RUNNING":
-            commands.append({"type": "exit"})
-        else:
-            sweep["given"] += 1
-            run_id = f"{name}run{given + 1}"
-            pending[run_id] = (name, points[given])
-            commands.append({"type": "run", "run_id": run_id, "program": "train", "args": points[given]})
-    return {"agentHeartbeat": {"agent": {"id": wish["id"]}, "commands": json.dumps(commands)}}
-
-
-def list_pending(wish):
-    wanted = json.loads(wish["filters"])["$and"][0]["sweep"]
-    nodes = [(run, config) for run, (sweep, config) in pending.items() if sweep == wanted]
-    edges = [{"node": {"name": run, "state": "pending", "config": json.dumps(config)}} for run, config in nodes]
-    return {"project": {"runs": {"edges": edges}}}
-
-
 def answer_graphql(document, host):
     query, wish = document["query"], document.get("variables") or {}
     if "upsertBucket" in query:
@@ -132,14 +77,6 @@ def answer_graphql(document, host):
         address = f"http://{host}/upload/{wish['run']}/"
         files = [{"name": name, "uploadUrl": address + name} for name in wish["files"]]
         return {"createRunFiles": {"runID": opaque("Run", wish["run"]), "uploadHeaders": [], "files": files}}
-    if "createAgent" in query:
-        return create_agent(wish)
-    if "agentHeartbeat" in query:
-        return hear_agent(wish)
-    if "sweep(sweepName" in query:
-        return sweep_node(wish)
-    if "runs(filters" in query:
-        return list_pending(wish)
     if "sweeps" in query:
         return list_sweeps()
     if "stopped" in query:
@@ -158,17 +95,7 @@ def take_stream(name, document):
                 run["summary"] = json.loads(line)
     if document.get("complete"):
         run["exit_code"] = document["exitcode"]
-    return {"stopped": name in stopped}
-
-
-def take_control(wish):
-    """Executes a test's command: `stop` a run, set the `sweep_state` of all sweeps, or start an `outage`."""
-    if "stop" in wish:
-        stopped.add(wish["stop"])
-    for sweep in sweeps.values():
-        sweep["state"] = wish.get("sweep_state", sweep["state"])
-    outage.update(wish.get("outage", {}))
-    return {}
+    return {"stopped": False}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -179,9 +106,9 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def reply(self, document, status=200):
+    def reply(self, document):
         body = json.dumps(document).encode()
-        self.send_response(status)
+        self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -200,40 +127,15 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self):
         body = self.read_body()
         with lock:
-            silence_s = self.silence_s()
-        if silence_s is not None:
-            self.close_connection = True
-            return time.sleep(silence_s)
-        with lock:
             if self.path == "/state":
                 return self.reply({"runs": runs, "sweeps": sweeps, "requests": len(requests)})
             if self.path == "/requests":
                 return self.reply(said)
-            if self.path == "/control":
-                return self.reply(take_control(json.loads(body)))
             requests.append(self.path)
             headers = {name: value for name, value in self.headers.items() if name.lower() != "authorization"}
             has_key = "Authorization" in self.headers
             said.append({"path": self.path, "headers": headers, "has_key": has_key, "body": body.decode(errors="replace")})
-            try:
-                return self.reply(self.answer_client(body))
-            except Refusal as refusal:
-                return self.reply({"errors": [{"message": str(refusal)}]}, 400)
-
-    def silence_s(self):
-        """Returns the seconds until the connection is closed without an answer; `None` to answer."""
-        if self.path in ("/state", "/requests", "/control"):
-            return None
-        if outage["is_on"]:
-            return 0
-        if len(requests) != outage["after"]:
-            return None
-        outage["after"] = None
-        if outage["hangs"]:
-            return outage["seconds"]
-        outage["is_on"] = True
-        threading.Thread(target=self.server.shutdown).start()
-        return 0
+            return self.reply(self.answer_client(body))
 
     def answer_client(self, body):
         if self.path == "/graphql":
@@ -251,13 +153,41 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-while True:
-    with Server(("127.0.0.1", port), Handler) as server:
-        port = server.server_port
-        outage["is_on"] = False
+def leave_own_trackers(home):
+    """Changes the environment of this process, so that the caller's own trackers are not contacted."""
+    os.makedirs(home)
+    for name in [name for name in os.environ if name.startswith(("WANDB_", "MLFLOW_"))]:
+        del os.environ[name]
+    home = os.path.abspath(home)
+    os.environ |= {"HOME": home, "WANDB_DIR": home, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    os.environ |= {"WANDB_ERROR_REPORTING": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+
+class WandbServer:
+    """The server as a process, for the length of a block; `place` is the prefix of its files."""
+
+    def __init__(self, place):
+        self.port_file = f"{place}.port"
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, __file__, self.port_file])
+        while not (os.path.exists(self.port_file) and open(self.port_file).read().endswith("\n")):
+            time.sleep(0.05)
+        self.address = f"http://127.0.0.1:{open(self.port_file).read().strip()}"
+        self.environment = os.environ | {"WANDB_BASE_URL": self.address, "WANDB_API_KEY": KEY}
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def state(self):
+        with urllib.request.urlopen(f"{self.address}/state") as answer:
+            return json.load(answer)
+
+
+if __name__ == "__main__":
+    with Server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler) as server:
         with open(sys.argv[1], "w") as file:
-            print(port, file=file)
-        server.serve_forever(poll_interval=0.05)
-    # Nothing listens now, so connections are refused.
-    time.sleep(outage["seconds"])
+            print(server.server_port, file=file)
+        server.serve_forever()

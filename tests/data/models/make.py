@@ -1,6 +1,6 @@
 """Makes the fixtures of tests/models.rs: the outputs of PyTorch's nn.LSTM, nn.GRU and nn.Linear for codes and static features.
 
-    ci/bench/torch-venv && target/torch-venv/bin/python tests/data/models/make.py
+    ci/venv torch tests/data/models/make.py
 
 A case is a safetensors file, named after its model. It has the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s],
 `targets` [n]), the logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean

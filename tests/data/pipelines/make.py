@@ -1,6 +1,6 @@
 """Makes expected.json: small tables, and the models of scikit-learn and xgboost for them.
 
-    ci/proof/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make.py
+    ci/venv pipelines tests/data/pipelines/make.py
 """
 
 import json

@@ -1,6 +1,6 @@
 """Makes numbers.json: a small regression table, and the models of scikit-learn and xgboost for it.
 
-    ci/proof/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make_numbers.py
+    ci/venv pipelines tests/data/pipelines/make_numbers.py
 """
 
 import json

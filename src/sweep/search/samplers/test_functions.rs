@@ -1,4 +1,4 @@
-//! Functions with known minima, for tests of samplers. `ci/bench/search_peer.py` has the same ones.
+//! Functions with known minima, for tests of samplers. `ci/bench/search` has the same ones.
 
 use serde_json::Value;
 

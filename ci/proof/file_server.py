@@ -1,11 +1,15 @@
-"""Answers for the servers of ci/proof/real-rehearsal, as the files in /srv/state say: each has the server's state."""
+"""Serves files, or fails, as the files in DIR say: each has the state of the server of its name (up, overloaded, or a status).
+
+    file_server.py DIR
+"""
 
 import http.server
 import pathlib
 import random
+import sys
 
 ADDRESS = ("127.0.0.1", 8000)
-STATES = pathlib.Path("/srv/state")
+STATES = pathlib.Path(sys.argv[1])
 # Share of the requests that fail while a server is overloaded. The others are the OVERLOADED of real_rehearsal.py.
 OVERLOADED = 0.6
 
@@ -15,7 +19,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self):
-        state = (STATES / self.headers["Host"].split(":")[0]).read_text()
+        state = (STATES / self.headers["Host"].split(":")[0]).read_text().strip()
         if state == "overloaded":
             state = "503" if random.random() < OVERLOADED else "up"
         owner, *path = self.path.strip("/").split("/")
