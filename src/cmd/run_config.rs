@@ -9,6 +9,7 @@ use super::flags::{flag, flags};
 use super::history_log::{HISTORY_LOG, write_history_log};
 use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
+use super::progress::Progress;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_cli::RunArgs;
@@ -20,7 +21,10 @@ use poolcast_sweep::{EarlierSweep, SweepFolder};
 ///
 /// # Errors
 /// Fails if a log cannot be read, or if another process works in the folder.
-pub(super) fn begin_run(args: &RunArgs) -> Result<(Config, SweepFolder, LockedDirectory)> {
+pub(super) fn begin_run(
+    args: &RunArgs,
+    progress: &Progress,
+) -> Result<(Config, SweepFolder, LockedDirectory)> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
     if !args.history.is_empty() {
@@ -30,7 +34,7 @@ pub(super) fn begin_run(args: &RunArgs) -> Result<(Config, SweepFolder, LockedDi
         true => EarlierSweep::Replace,
         false => EarlierSweep::ExtendOrReplace,
     };
-    let (sweep, lock) = begin_sweep(&config, &place, earlier)?;
+    let (sweep, lock) = begin_sweep(&config, &place, earlier, progress)?;
     Ok((config, sweep, lock))
 }
 
