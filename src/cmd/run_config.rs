@@ -10,6 +10,7 @@ use super::history_log::{HISTORY_LOG, write_history_log};
 use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
 use super::progress::Progress;
+use super::signals::{end_at_interrupt, stopped_words};
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_cli::RunArgs;
@@ -27,6 +28,7 @@ pub(super) fn begin_run(
 ) -> Result<(Config, SweepFolder, LockedDirectory)> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
+    end_at_interrupt(stopped_words(&config.out))?;
     if !args.history.is_empty() {
         write_history_log(&args.history, &config.out.join(HISTORY_LOG))?;
     }

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::preparation::make_tensors;
 use super::progress::{Progress, Stage};
-use super::signals::stop_signal;
+use super::signals::{stop_signal, stopped_words};
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use poolcast_base::error::{EXIT_RETRY, too_early};
@@ -122,7 +122,7 @@ pub(super) fn learn_answers(sweep: &SweepFolder, out: &Path, progress: &Progress
             Ok(true)
         }
         Err(_) if is_stopped() => {
-            output::note("stopped; the same command goes on from there");
+            output::note(&stopped_words(out));
             Ok(false)
         }
         Err(error) => Err(error),
@@ -354,9 +354,7 @@ pub(super) fn explain_unfinished(managed: &ManagerOutcome, sweep: &SweepFolder) 
         )
         .into());
     }
-    output::note(&format!(
-        "the sweep in `{place}` was stopped; the same command goes on from there"
-    ));
+    output::note(&stopped_words(&sweep.dir));
     Ok(EXIT_RETRY)
 }
 
