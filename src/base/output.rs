@@ -521,6 +521,11 @@ pub fn aligned_table(rows: &[Vec<String>]) -> String {
     table_of_width(rows, width())
 }
 
+/// Like [`aligned_table`], but never splits a table, as for a file.
+pub fn unfolded_table(rows: &[Vec<String>]) -> String {
+    table_of_width(rows, None)
+}
+
 fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
     let rows: Vec<Vec<Cow<'_, str>>> = rows
         .iter()
