@@ -4,11 +4,13 @@
 use std::borrow::Cow;
 use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, WeakProgressBar,
+};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -336,10 +338,17 @@ pub fn note_nothing_new(dir: &Path, what: &str) {
     ));
 }
 
-/// Writes an error of one or more lines to stderr, even in quiet mode. A failed write, such as to a
-/// closed stderr, is ignored.
+/// Writes an error of one or more lines to stderr, even in quiet mode, above a bar that is drawn there. A failed
+/// write, such as to a closed stderr, is ignored.
 pub fn error(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", escape::lines(text));
+    let write = || {
+        let _ = writeln!(std::io::stderr().lock(), "{}", escape::lines(text));
+    };
+    let bar = last_bar().upgrade();
+    match bar.filter(|bar| !bar.is_hidden()) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
 }
 
 /// Returns true if warnings are hidden, too: with `-q`, or if `POOLCAST_LOG` says so.
@@ -401,6 +410,9 @@ fn fold_line(line: &str, width: usize, folded: &mut String) {
     folded.push_str(&textwrap::fill(&line[indent..], options));
 }
 
+/// Interval at which a bar is drawn.
+pub const DRAW_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Interval between progress notes if stderr is not a terminal, where nobody sees a progress bar.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
@@ -428,21 +440,8 @@ fn with_notes_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnc
     })
 }
 
-/// Creates a progress bar over `total` bytes. It is drawn on stderr if that is a terminal and notes
-/// are wanted, and is refreshed twice a second. If `total` is 0, as for a pipe, it shows only the
-/// bytes so far.
-pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
-    if total == 0 {
-        return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
-    }
-    bar(
-        total,
-        what,
-        "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
-    )
-}
-
-/// Creates a progress bar over `total` items, like [`byte_bar`].
+/// Creates a progress bar over `total` items. It is drawn on stderr if that is a terminal and notes
+/// are wanted, and is refreshed twice a second.
 pub fn item_bar(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{bar:30}] {pos}/{len} {eta}")
 }
@@ -451,6 +450,16 @@ pub fn item_bar(total: u64, what: &str) -> ProgressBar {
 /// and the remaining time.
 pub fn fraction_bar() -> ProgressBar {
     bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
+}
+
+/// Creates a progress bar that is the line which `line` returns. Its caller starts to draw it. `line` must not write
+/// to stderr.
+pub fn line_bar(line: impl Fn() -> String + Send + Sync + Clone + 'static) -> ProgressBar {
+    let write = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = out.write_str(&line());
+    };
+    let style = ProgressStyle::with_template("{line}").expect("the template is valid");
+    drawn_bar(None, style.with_key("line", write))
 }
 
 /// Returns the time that `rest` more steps take if they are as fast as the `done` steps of the time
@@ -479,17 +488,30 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
         }
     };
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
-    let style = style.with_key("eta", eta);
+    let style = style.with_key("eta", eta).progress_chars("=> ");
+    let bar = drawn_bar(Some(total), style);
+    bar.set_message(escape::value(what).into_owned());
+    bar.enable_steady_tick(DRAW_INTERVAL);
+    bar
+}
+
+/// Creates a bar that other lines on stderr are written above.
+fn drawn_bar(total: Option<u64>, style: ProgressStyle) -> ProgressBar {
     let target = if is_quiet() {
         ProgressDrawTarget::hidden()
     } else {
         ProgressDrawTarget::stderr()
     };
-    let bar =
-        ProgressBar::with_draw_target(Some(total), target).with_style(style.progress_chars("=> "));
-    bar.set_message(escape::value(what).into_owned());
-    bar.enable_steady_tick(Duration::from_millis(500));
+    let bar = ProgressBar::with_draw_target(total, target).with_style(style);
+    *last_bar() = bar.downgrade();
     bar
+}
+
+/// The bar that was created last.
+static LAST_BAR: LazyLock<Mutex<WeakProgressBar>> = LazyLock::new(Mutex::default);
+
+fn last_bar() -> MutexGuard<'static, WeakProgressBar> {
+    LAST_BAR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Aligns rows in columns: the first column to the left, the others to the right, two spaces apart.
@@ -497,6 +519,11 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
 /// Each block repeats the first column.
 pub fn aligned_table(rows: &[Vec<String>]) -> String {
     table_of_width(rows, width())
+}
+
+/// Like [`aligned_table`], but never splits a table, as for a file.
+pub fn unfolded_table(rows: &[Vec<String>]) -> String {
+    table_of_width(rows, None)
 }
 
 fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {

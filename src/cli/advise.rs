@@ -116,7 +116,8 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["at", "check", "dag", "watch"])]
     pub pages: Option<PathBuf>,
     /// Send the causes and answers that are new since the last such call: to a mail address by
-    /// `sendmail`, or as JSON to a web address; repeat the option for further addresses
+    /// `sendmail`, with the first screen as text and HTML, or as JSON to a web address; repeat the
+    /// option for further addresses
     #[arg(long, value_name = "mailto:ADDRESS|URL", conflicts_with_all = ["at", "check", "dag", "watch"])]
     pub notify: Vec<NoticeTarget>,
     /// Write the answers to the held jobs in the queue of this access point, as the attributes

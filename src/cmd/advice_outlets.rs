@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::AdviceSources;
 use super::text::advice::{AdviceView, SCHEMA_VERSION};
+use super::text::mailed_page::mailed_page;
 use poolcast_advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
@@ -15,7 +16,7 @@ use poolcast_base::output::{self, JsonDocument};
 use poolcast_cli::AdviseArgs;
 use poolcast_report::{self as report, HeldJobs};
 use poolcast_site::metrics::AdviceMetrics;
-use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
+use poolcast_site::notices::{MailedPage, NoticeTarget, TakenState, send_mail};
 use poolcast_site::pages::{OwnerPage, OwnerPages};
 use poolcast_site::queue_marks::mark_held_jobs;
 use poolcast_tracking::post_document;
@@ -49,8 +50,9 @@ pub(super) fn send_all(
     let dir = notice_dir(sources)?;
     let groups = cause_groups(&view.chosen);
     let call = view.call.as_deref().unwrap_or_default();
+    let page = mailed_page(view);
     for target in &args.notify {
-        let notified = notify(&dir, target, call, &groups, view.basis.asked_ms);
+        let notified = notify(&dir, target, call, &groups, &page, view.basis.asked_ms);
         outcome = outcome.and(notified.with_context(|| format!("cannot notify {target}")));
     }
     outcome
@@ -136,19 +138,20 @@ fn notice_dir(sources: &AdviceSources) -> Result<PathBuf> {
     })
 }
 
-/// Sends the new ones of `groups` to `target`. The target is only remembered to know of them once
+/// Sends the new ones of `groups` to `target`, by mail with the `page` about all held jobs. The target is only remembered to know of them once
 /// that has succeeded.
 fn notify(
     dir: &Path,
     target: &NoticeTarget,
     call: &str,
     groups: &[CauseGroup<'_>],
+    page: &MailedPage,
     asked_ms: i64,
 ) -> Result<()> {
     let state = TakenState::take(dir, target, call)?;
     if let Some(notice) = state.notice(groups, asked_ms) {
         match target {
-            NoticeTarget::Mail(address) => send_mail(address, &notice)?,
+            NoticeTarget::Mail(address) => send_mail(address, &notice, page)?,
             NoticeTarget::Web(url) => post_document(url, &notice.document()?)?,
         }
     }

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::flags::{flag, flags};
 use super::preparation::{make_tensors, prepare_events, prepare_tables};
+use super::progress::{Progress, Stage};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::files::{self, LockedDirectory, StagedDirectory};
 use poolcast_base::{escape, manifest, output, salt};
@@ -177,7 +178,8 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
         if !has_tables {
             let written = sweep.trials()?.draw(trial)?;
             let samples = written.tensor_settings()?;
-            make_tensors(&sweep, &events_dir(out), &[samples])?;
+            let progress = Progress::new(&[Stage::Tensors]);
+            progress.show(|| make_tensors(&sweep, &events_dir(out), &[samples], &progress))?;
         }
         match sweep::measure_trial(&sweep, trial, MAX_MEASURED_TIME, &scratch.join("run")) {
             Ok(seconds) => {

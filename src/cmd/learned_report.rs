@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::asked_advice::earlier_answers;
 use super::default_schedd::name_other_schedds;
 use super::page_numbers::keep_numbers;
+use super::progress::{Progress, Stage};
 use super::report_page::write_page;
 use super::run_answers::RunAnswers;
 use super::study::Study;
@@ -57,7 +58,13 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Advises on the held jobs by what the run of `config` has learned. Writes and prints the results, with the `study`
 /// before them if there was one.
-pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) -> Result<()> {
+pub(super) fn conclude(
+    study: Option<&Study>,
+    config: &Config,
+    is_json: bool,
+    progress: &Progress,
+) -> Result<()> {
+    progress.begin(Stage::Page, 0, 0);
     let out = &config.out;
     let store = &EventStore::open(&events_dir(out))?;
     let learned = RunAnswers::open(out)?;
@@ -84,6 +91,7 @@ pub(super) fn conclude(study: Option<&Study>, config: &Config, is_json: bool) ->
     logs::add_words(config, &config.out, &mut held.advice)?;
     let inputs = ReportInputs::read(out, false)?;
     write_page(&inputs, Some(&held), &out.join(REPORT_FILE))?;
+    progress.finish();
     if is_json {
         let report = &report;
         return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });

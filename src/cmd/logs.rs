@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::progress::{StageBar, rotated_note};
+use super::progress::{Progress, Stage, rotated_note};
 use super::results_here::logs_of_run;
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions, WrittenLog};
 use poolcast_advice::policy::OwnerNames;
@@ -109,17 +109,14 @@ impl<'a> LogReading<'a> {
             ..read_options(parse.ap.clone(), self.year.or(parse.year), &logs)?
         };
 
-        let bar = StageBar::default();
-        let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-        let listener = bar.ingest_listener(&on_step);
-        let store = read_into_memory(
-            &logs,
-            self.history,
-            &options,
-            self.until_ms,
-            &listener,
-            on_batch,
-        )?;
+        let progress = Progress::new(&[Stage::Read]);
+        let on_step = |step: IngestStep<'_>| progress.show_ingest(step);
+        let listener = progress.ingest_listener(&on_step);
+        let read = || {
+            let until_ms = self.until_ms;
+            read_into_memory(&logs, self.history, &options, until_ms, &listener, on_batch)
+        };
+        let store = progress.show(read)?;
         // A global event log gives its zone.
         let end_ms = store.summary.end_ms;
         let left = written.filter(|log| applied.is_none() && log.has_local_end(end_ms));

@@ -57,6 +57,7 @@ mod run_config;
 mod signals;
 mod study;
 mod text;
+mod time_left;
 mod tracking;
 pub mod threads;
 mod trained_run;

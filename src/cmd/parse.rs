@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 
 use super::logs::{find_logs, read_options, user_salt};
-use super::progress::StageBar;
+use super::progress::{Progress, Stage};
 use super::text;
 use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::{EXIT_DONE, hinted};
@@ -37,9 +37,9 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         LogIngest::reading_on(&logs, &options, &salt, out)?
     };
 
-    let bar = StageBar::default();
-    let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    let sources = ingest.read(&bar.ingest_listener(&on_step))?;
+    let progress = Progress::new(&[Stage::Read]);
+    let on_step = |step: IngestStep<'_>| progress.show_ingest(step);
+    let sources = progress.show(|| ingest.read(&progress.ingest_listener(&on_step)))?;
     if args.strict {
         reject_damage(&sources)?;
     }

@@ -1,10 +1,10 @@
-//! Prepares the inputs of a sweep's trials, with progress bars for people.
+//! Prepares the inputs of a sweep's trials, and shows the progress.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use super::progress::StageBar;
+use super::progress::{Progress, Stage};
 use poolcast_base::files::LockedDirectory;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, EarlierSweep, PrepareListener, PrepareStep, SweepFolder};
@@ -15,18 +15,21 @@ pub(super) fn begin_sweep(
     config: &Config,
     place: &str,
     earlier: EarlierSweep,
+    progress: &Progress,
 ) -> Result<(SweepFolder, LockedDirectory)> {
-    with_bar(|listener| sweep::begin_sweep(config, place, earlier, listener))
+    listen(progress, |listener| {
+        sweep::begin_sweep(config, place, earlier, listener)
+    })
 }
 
 /// Like [`sweep::prepare_tables`], but shows the progress.
 pub(super) fn prepare_tables(config: &Config) -> Result<String> {
-    with_bar(|listener| sweep::prepare_tables(config, listener))
+    read(|listener| sweep::prepare_tables(config, listener))
 }
 
 /// Like [`sweep::prepare_events`], but shows the progress.
 pub(super) fn prepare_events(config: &Config, from_scratch: bool) -> Result<String> {
-    with_bar(|listener| sweep::prepare_events(config, from_scratch, listener))
+    read(|listener| sweep::prepare_events(config, from_scratch, listener))
 }
 
 /// Like [`sweep::make_tensors`], but shows the progress.
@@ -34,12 +37,19 @@ pub(super) fn make_tensors(
     sweep: &SweepFolder,
     events: &Path,
     samples: &[TensorSettings],
+    progress: &Progress,
 ) -> Result<()> {
-    with_bar(|listener| sweep::make_tensors(sweep, events, samples, listener))
+    listen(progress, |listener| {
+        sweep::make_tensors(sweep, events, samples, listener)
+    })
 }
 
-fn with_bar<T>(work: impl FnOnce(&PrepareListener<'_>) -> T) -> T {
-    let bar = StageBar::default();
-    let on_step = |step: PrepareStep<'_>| bar.show_preparation(step);
-    work(&bar.prepare_listener(&on_step))
+fn read<T>(work: impl FnOnce(&PrepareListener<'_>) -> T) -> T {
+    let progress = Progress::new(&[Stage::Read]);
+    progress.show(|| listen(&progress, work))
+}
+
+fn listen<T>(progress: &Progress, work: impl FnOnce(&PrepareListener<'_>) -> T) -> T {
+    let on_step = |step: PrepareStep<'_>| progress.show_preparation(step);
+    work(&progress.prepare_listener(&on_step))
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 
 use super::logs::read_store;
+use super::progress::{Progress, Stage};
 use super::signals::stop_signal;
 use super::text;
 use super::whole_sweep::rehearse_with_progress;
@@ -39,7 +40,12 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let kept = args.out.as_deref().map(open).transpose()?;
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let rehearsal = match rehearse_with_progress(&history, &settings, kept.as_ref(), &is_stopped) {
+    let progress = Progress::new(&[Stage::Answers]);
+    let holds = store.summary.hold_count();
+    let kept_in = kept.as_ref();
+    let rehearse =
+        || rehearse_with_progress(&history, holds, &settings, kept_in, &is_stopped, &progress);
+    let rehearsal = match progress.show(rehearse) {
         Err(_) if is_stopped() => {
             output::note(stopped_words(args));
             return Ok(EXIT_RETRY);

@@ -9,6 +9,8 @@ use super::flags::{flag, flags};
 use super::history_log::{HISTORY_LOG, write_history_log};
 use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
+use super::progress::Progress;
+use super::signals::{end_at_interrupt, stopped_words};
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_cli::RunArgs;
@@ -20,9 +22,13 @@ use poolcast_sweep::{EarlierSweep, SweepFolder};
 ///
 /// # Errors
 /// Fails if a log cannot be read, or if another process works in the folder.
-pub(super) fn begin_run(args: &RunArgs) -> Result<(Config, SweepFolder, LockedDirectory)> {
+pub(super) fn begin_run(
+    args: &RunArgs,
+    progress: &Progress,
+) -> Result<(Config, SweepFolder, LockedDirectory)> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
+    end_at_interrupt(stopped_words(&config.out))?;
     if !args.history.is_empty() {
         write_history_log(&args.history, &config.out.join(HISTORY_LOG))?;
     }
@@ -30,7 +36,7 @@ pub(super) fn begin_run(args: &RunArgs) -> Result<(Config, SweepFolder, LockedDi
         true => EarlierSweep::Replace,
         false => EarlierSweep::ExtendOrReplace,
     };
-    let (sweep, lock) = begin_sweep(&config, &place, earlier)?;
+    let (sweep, lock) = begin_sweep(&config, &place, earlier, progress)?;
     Ok((config, sweep, lock))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use super::progress::{Progress, Stage};
 use super::trained_run::score;
 use super::whole_sweep::run_to_end;
 use super::{choices, text};
@@ -56,8 +57,9 @@ impl Study {
         sweep: &SweepFolder,
         config: &Config,
         threads: usize,
+        progress: &Progress,
     ) -> Result<Option<Study>> {
-        match train(sweep, config, threads) {
+        match train(sweep, config, threads, progress) {
             Ok(finished) => Ok(finished.map(|finished| Study::Finished(Box::new(finished)))),
             Err(error) => {
                 let few = FewHolds::of(sweep, error)?;
@@ -77,12 +79,18 @@ impl Study {
 }
 
 /// Runs the trials of `sweep`, and chooses and scores the best model; returns `None` if that was stopped.
-fn train(sweep: &SweepFolder, config: &Config, threads: usize) -> Result<Option<FinishedSweep>> {
+fn train(
+    sweep: &SweepFolder,
+    config: &Config,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Option<FinishedSweep>> {
     let out = &config.out;
     let keep = sweep::default_keep(sweep)?;
-    if !run_to_end(sweep, threads, Duration::MAX, keep)? {
+    if !run_to_end(sweep, threads, Duration::MAX, keep, progress)? {
         return Ok(None);
     }
+    progress.begin(Stage::Scores, 0, 0);
     sweep::write_ensemble(sweep, out)?;
     let finished = FinishedSweep::open(sweep, config)?;
     sweep::write_best_model(out, out, &finished.best)?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::flags::{flag, flags};
-use super::progress::StageBar;
+use super::progress::{Progress, Stage};
 use super::text;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{archive, manifest, output};
@@ -114,18 +114,17 @@ fn build_tensors(
     key: &str,
 ) -> Result<TensorSummary> {
     let config = config.resolved()?;
-    let bar = StageBar::default();
-    bar.begin_tensors(store.summary.hold_count());
-    let progress = |progress| bar.show_tensors(&args.out, progress, 0);
-    let summary = tensors::build(
-        store,
-        settings,
-        key,
-        &args.out,
-        args.earlier.overwrite,
-        Some(&config),
-        progress,
-    );
-    bar.end_tensors();
-    summary
+    let progress = Progress::new(&[Stage::Tensors]);
+    progress.begin_tensors(store.summary.hold_count());
+    progress.show(|| {
+        tensors::build(
+            store,
+            settings,
+            key,
+            &args.out,
+            args.earlier.overwrite,
+            Some(&config),
+            |step| progress.show_tensors(&args.out, step, 0),
+        )
+    })
 }

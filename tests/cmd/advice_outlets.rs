@@ -217,6 +217,10 @@ fn mails_have_only_what_is_new_and_none_is_lost() {
         "{first}"
     );
     assert!(first.contains("new causes, held now:\n"), "{first}");
+    assert!(
+        first.contains("multipart/alternative") && first.matches("held now").count() == 2,
+        "{first}"
+    );
     run(&place, call);
     assert_eq!(mails(&place), first, "nothing is new");
 

@@ -23,6 +23,7 @@ use self::sweep_page::sweep_page;
 use self::tracker_lines::{TrackedStatus, add_trackers};
 use super::best_wait_model::best_row;
 use super::preparation::{begin_sweep, make_tensors};
+use super::progress::{Progress, Stage};
 use super::report_page::write_job_page;
 use super::results_here::named_or_here;
 use super::signals::stop_signal;
@@ -109,7 +110,10 @@ fn begin_or_open_sweep(args: &SweepInitArgs) -> Result<SweepFolder> {
         Some(sweep) => sweep,
         None => {
             let place = format!("`{}`", args.config.display());
-            begin_sweep(&config, &place, earlier)?.0
+            let progress = Progress::new(&[Stage::Read]);
+            progress
+                .show(|| begin_sweep(&config, &place, earlier, &progress))?
+                .0
         }
     };
     choices::note_repeats(&sweep)?;
@@ -125,8 +129,10 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     note_pause(&queue, &sweep);
 
     let keep = kept_models(args, &sweep)?;
-    let prepare =
-        |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
+    let prepare = |samples: &[TensorSettings]| {
+        let progress = Progress::new(&[Stage::Tensors]);
+        progress.show(|| make_tensors(&sweep, &events_dir(&sweep.dir), samples, &progress))
+    };
     let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
     let no_look = AtomicBool::new(false);
     let managed =
@@ -225,10 +231,13 @@ fn run_sweep(args: &SweepRunArgs, threads: usize) -> Result<u8> {
     };
     let limit = trial_limit(args.trial_timeout);
     let keep = kept_models(&args.manage, &sweep)?;
-    if run_to_end(&sweep, threads, limit, keep)? {
-        end_sweep(&sweep)
-    } else {
-        Ok(EXIT_RETRY)
+    let progress = Progress::new(&[Stage::Trials, Stage::Answers]);
+    let is_over = progress.show(|| -> Result<bool> {
+        Ok(run_to_end(&sweep, threads, limit, keep, &progress)? && learn_ended(&sweep, &progress)?)
+    })?;
+    match is_over {
+        true => print_summary(&sweep),
+        false => Ok(EXIT_RETRY),
     }
 }
 
@@ -286,11 +295,18 @@ fn open_queue(dir: &Path) -> Result<Queue> {
 
 /// Writes the ensemble, learns the answers, and prints the summary, once all trials of `sweep` have ended.
 fn end_sweep(sweep: &SweepFolder) -> Result<u8> {
-    sweep::write_ensemble(sweep, &sweep.dir)?;
-    if !learn_answers(sweep, &sweep.dir)? {
-        return Ok(EXIT_RETRY);
+    let progress = Progress::new(&[Stage::Answers]);
+    match progress.show(|| learn_ended(sweep, &progress))? {
+        true => print_summary(sweep),
+        false => Ok(EXIT_RETRY),
     }
-    print_summary(sweep)
+}
+
+/// Writes the ensemble and learns the answers, once all trials of `sweep` have ended; returns false if a signal
+/// stopped it.
+fn learn_ended(sweep: &SweepFolder, progress: &Progress) -> Result<bool> {
+    sweep::write_ensemble(sweep, &sweep.dir)?;
+    learn_answers(sweep, &sweep.dir, progress)
 }
 
 fn print_summary(sweep: &SweepFolder) -> Result<u8> {
@@ -469,7 +485,8 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
 
     let out = args.out.as_deref().unwrap_or(&dir);
     sweep::write_ensemble(&sweep, out)?;
-    if !learn_answers(&sweep, out)? {
+    let progress = Progress::new(&[Stage::Answers]);
+    if !progress.show(|| learn_answers(&sweep, out, &progress))? {
         return Ok(EXIT_RETRY);
     }
     let rows = sweep::trial_rows(&sweep)?;

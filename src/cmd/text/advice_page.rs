@@ -69,6 +69,11 @@ impl<'v, 'a> AdvicePage<'v, 'a> {
         &self.things
     }
 
+    /// All things, in the order of the page.
+    pub(super) fn things(&self) -> &[HeldThing<'a>] {
+        &self.things
+    }
+
     fn is_of_few_causes(&self) -> bool {
         let kinds = self.causes.iter().filter(|cause| !cause.is_like_last);
         self.view.grouping == HeldGrouping::Thing && kinds.count() <= MAX_CAUSES_IN_FULL

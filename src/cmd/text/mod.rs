@@ -12,6 +12,7 @@ pub(super) mod evaluation;
 pub(super) mod events;
 pub(super) mod findings;
 pub(super) mod idle_jobs;
+pub(super) mod mailed_page;
 pub(super) mod policy;
 pub(super) mod rehearsal;
 pub(super) mod replay;

@@ -12,7 +12,7 @@ use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::decision::HoldAction;
 
 /// Maximum number of things on the first screen.
-const MAX_THINGS: usize = 10;
+pub(super) const MAX_THINGS: usize = 10;
 
 /// Rows of a terminal that leave room for the table, whatever its size.
 const MIN_ROWS: usize = 24;
@@ -31,6 +31,9 @@ const MAX_HOURS: i64 = 99;
 /// Bytes of a year, and of a date, with what separates them from the rest of a time.
 const YEAR_LENGTH: usize = 5;
 const DATE_LENGTH: usize = 11;
+
+/// The names of the columns.
+pub(super) const COLUMNS: [&str; 7] = ["#", "jobs", "sum", "do", "what", "who", "held"];
 
 const NUMBER_WIDTH: usize = 2;
 const JOBS_WIDTH: usize = 6;
@@ -111,7 +114,7 @@ pub(in crate::cmd) fn rows_of(view: &AdviceView<'_>, lines: &[PageLine]) -> usiz
 }
 
 /// The jobs by answer; whose they are, the log, and how long the answers are good; and the notes.
-fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
+pub(super) fn head(view: &AdviceView<'_>) -> Vec<PageLine> {
     let mut lines = Vec::new();
     for ended in view.ended {
         lines.extend(view.wrapped(LineColour::Plain, &ended.words()));
@@ -204,7 +207,7 @@ fn day_and_minute(ms: i64) -> String {
 }
 
 /// The record of such answers, and the calls that open a thing.
-fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
+pub(super) fn foot(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<PageLine> {
     let mut lines = vec![PageLine::plain("")];
     let records = records_words(view);
     lines.extend(
@@ -258,7 +261,7 @@ fn records_words(view: &AdviceView<'_>) -> Option<String> {
 }
 
 /// The note on things that the page does not show.
-fn hidden_line(view: &AdviceView<'_>, hidden: &[HeldThing<'_>]) -> Option<PageLine> {
+pub(super) fn hidden_line(view: &AdviceView<'_>, hidden: &[HeldThing<'_>]) -> Option<PageLine> {
     if hidden.is_empty() {
         return None;
     }
@@ -304,7 +307,7 @@ impl TableLayout {
     }
 
     fn names(&self) -> String {
-        self.line(["#", "jobs", "sum", "do", "what", "who", "held"])
+        self.line(COLUMNS)
     }
 
     fn line(&self, cells: [&str; 7]) -> String {
@@ -320,22 +323,22 @@ impl TableLayout {
 }
 
 /// The content of the row of a thing.
-struct ThingRow {
-    number: usize,
-    jobs: String,
+pub(super) struct ThingRow {
+    pub(super) number: usize,
+    pub(super) jobs: String,
     /// Share of the held jobs up to this row.
-    sum: String,
-    answers: Vec<String>,
+    pub(super) sum: String,
+    pub(super) answers: Vec<String>,
     /// Jobs with the first answer.
     first_jobs: usize,
     all_jobs: usize,
-    what: String,
-    notes: Vec<String>,
-    who: String,
-    held: String,
+    pub(super) what: String,
+    pub(super) notes: Vec<String>,
+    pub(super) who: String,
+    pub(super) held: String,
 }
 
-fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> {
+pub(super) fn thing_rows(view: &AdviceView<'_>, things: &[HeldThing<'_>]) -> Vec<ThingRow> {
     let all: usize = things.iter().map(|thing| thing.jobs).sum();
     let mut sum = 0;
     let mut rows = Vec::new();

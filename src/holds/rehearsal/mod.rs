@@ -19,7 +19,7 @@ pub use answer_scores::{AnswerScores, ScoredMoments, score_answers};
 pub use known_outcome::KnownOutcome;
 pub use member_tally::{LossChange, MemberTally, QuestionScores};
 pub use rehearsal_dir::RehearsalDir;
-pub use rehearse::{Rehearsal, rehearse, time_first_model};
+pub use rehearse::{Rehearsal, rehearse};
 pub use rehearsed_answer::RehearsedAnswer;
 pub use schedule::{RehearsalSettings, RehearsalTimes};
 pub use settled::{AnswerRow, RehearsedHold, SettledAnswers};

@@ -1,7 +1,6 @@
 //! Asks about all held jobs at moments through a log.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -58,23 +57,6 @@ pub fn rehearse(
         progress(number + 1);
     }
     Ok(rehearsal)
-}
-
-/// Lets the first model of a rehearsal of `history` with `settings` learn, and forgets it; returns the
-/// time that this took.
-///
-/// # Errors
-/// Fails like a rehearsal.
-pub fn time_first_model(
-    history: &HoldHistory<'_>,
-    settings: &RehearsalSettings<'_>,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Duration> {
-    let began = Instant::now();
-    if let Some(first) = settings.times.schedule(history)?.first() {
-        learn_model(history, first.known_ms, settings, stop)?;
-    }
-    Ok(began.elapsed())
 }
 
 impl Rehearsal {

@@ -120,8 +120,8 @@ impl Notice {
         format!("poolcast: {}", parts.join(", "))
     }
 
-    /// The notice in lines of text.
-    pub fn text(&self) -> String {
+    /// The notice in lines of text, with at most `most` causes of each kind.
+    pub(super) fn text(&self, most: usize) -> String {
         let mut text = String::new();
         let since = self.since_ms.map_or("held now".to_owned(), |ms| {
             format!("since {}", output::utc_time(ms))
@@ -134,11 +134,11 @@ impl Notice {
                 continue;
             }
             text.push_str(&format!("{title}, {since}:\n"));
-            for cause in causes.iter().take(MAX_NAMED) {
+            for cause in causes.iter().take(most) {
                 text.push_str(&format!("  {}\n", cause.line()));
             }
-            if causes.len() > MAX_NAMED {
-                text.push_str(&format!("  and {} more\n", causes.len() - MAX_NAMED));
+            if causes.len() > most {
+                text.push_str(&format!("  and {} more\n", causes.len() - most));
             }
         }
         text
@@ -148,7 +148,7 @@ impl Notice {
     pub fn document(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&NoticeDocument {
             schema_version: SCHEMA_VERSION,
-            text: self.text(),
+            text: self.text(MAX_NAMED),
             notice: self,
         })
     }
@@ -219,7 +219,7 @@ pub(super) mod tests {
             "poolcast: 1 new cause of 1 held job, 1 new answer"
         );
         assert_eq!(
-            notice.text(),
+            notice.text(MAX_NAMED),
             "new causes, since 2026-11-21 01:49:47 UTC:\n  LATER: fs1 is down (13/2), 1 job, 1 owner, cause aaaaaa\n\
              new answers, since 2026-11-21 01:49:47 UTC:\n  LATER: a\\r\\nBcc: eve@example.org\\u{1b}[31m (13/2), 1 job, 1 owner, cause aaaaaa\n"
         );

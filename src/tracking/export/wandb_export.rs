@@ -12,12 +12,16 @@ use prost::Message as _;
 
 use super::leveldb_log::LevelDbLog;
 use super::wandb_record::{
-    ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, Record, RecordItem, RecordKind,
-    RunExitRecord, RunRecord, StatsRecord, SummaryRecord, Timestamp, VersionInfo,
+    ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, MetricOptions, MetricRecord,
+    MetricSummary, Record, RecordItem, RecordKind, RunExitRecord, RunRecord, StatsRecord,
+    SummaryRecord, Timestamp, VersionInfo,
 };
 use crate::runs::{TrackedEpoch, TrackedRun};
-use crate::wandb::{WandbValues, history_values, number_text, summary_values};
+use crate::wandb::{
+    WandbValues, defined_metrics, goal_number, history_values, number_text, summary_values,
+};
 use poolcast_base::files;
+use poolcast_config::Goal;
 
 /// The oldest SDK that can read the file, as the SDK itself writes it.
 const MIN_CONSUMER: &str = "0.70.0";
@@ -49,6 +53,8 @@ fn offline_file(run: &TrackedRun, entity: &str, project: &str) -> Vec<u8> {
         RecordKind::Header(header_record()),
         RecordKind::Run(run_record(run, entity, project)),
     ];
+    let metrics = defined_metrics(run).into_iter();
+    kinds.extend(metrics.map(|(name, goal)| RecordKind::Metric(metric_record(name, goal))));
     for epoch in &run.epochs {
         kinds.push(RecordKind::History(history_record(run, epoch)));
         if !epoch.system.is_empty() {
@@ -99,6 +105,18 @@ fn run_record(run: &TrackedRun, entity: &str, project: &str) -> RunRecord {
         display_name: run.name.clone(),
         tags: run.tags.clone(),
         start_time: Some(timestamp(run.began_s)),
+    }
+}
+
+fn metric_record(name: String, goal: Goal) -> MetricRecord {
+    MetricRecord {
+        name,
+        options: Some(MetricOptions { defined: true }),
+        summary: Some(MetricSummary {
+            min: goal == Goal::Minimize,
+            max: goal == Goal::Maximize,
+        }),
+        goal: goal_number(goal),
     }
 }
 
@@ -253,6 +271,7 @@ mod tests {
                         .flat_map(|record| recorded_items(record, "update"));
                     assert_eq!(items_of(&summary.update), expected.collect());
                 }
+                RecordKind::Metric(_) => panic!("the values of the SDK's run have no known goal"),
                 RecordKind::Stats(_) => panic!("the SDK has recorded nothing of the system"),
                 RecordKind::Exit(exit) => {
                     assert_eq!(named("exit")[0], &serde_json::json!({}));

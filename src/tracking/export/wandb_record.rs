@@ -10,7 +10,7 @@ pub(super) struct Record {
     #[prost(int64, tag = "1")]
     pub(super) num: i64,
     /// Content of the record.
-    #[prost(oneof = "RecordKind", tags = "2, 3, 7, 17, 18, 21")]
+    #[prost(oneof = "RecordKind", tags = "2, 3, 7, 12, 17, 18, 21")]
     pub(super) kind: Option<RecordKind>,
 }
 
@@ -26,6 +26,9 @@ pub(super) enum RecordKind {
     /// Resource usage of the run.
     #[prost(message, tag = "7")]
     Stats(StatsRecord),
+    /// The definition of a metric.
+    #[prost(message, tag = "12")]
+    Metric(MetricRecord),
     /// The run.
     #[prost(message, tag = "17")]
     Run(RunRecord),
@@ -51,6 +54,37 @@ pub(super) struct VersionInfo {
     pub(super) producer: String,
     #[prost(string, tag = "2")]
     pub(super) min_consumer: String,
+}
+
+/// The definition of a metric.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MetricRecord {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(message, optional, tag = "6")]
+    pub(super) options: Option<MetricOptions>,
+    #[prost(message, optional, tag = "7")]
+    pub(super) summary: Option<MetricSummary>,
+    /// 1 to minimize, 2 to maximize.
+    #[prost(int32, tag = "8")]
+    pub(super) goal: i32,
+}
+
+/// The origin of a metric.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct MetricOptions {
+    /// True if the program has defined it.
+    #[prost(bool, tag = "3")]
+    pub(super) defined: bool,
+}
+
+/// What a table shows of a metric.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct MetricSummary {
+    #[prost(bool, tag = "1")]
+    pub(super) min: bool,
+    #[prost(bool, tag = "2")]
+    pub(super) max: bool,
 }
 
 /// A run.

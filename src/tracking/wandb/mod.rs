@@ -17,4 +17,4 @@ pub(crate) use extended_json::number_text;
 pub use preview::preview_to_wandb;
 pub(crate) use sender::WandbSender;
 pub(crate) use settings::WandbSettings;
-pub(crate) use text::{WandbValues, history_values, summary_values};
+pub(crate) use text::{WandbValues, defined_metrics, goal_number, history_values, summary_values};

@@ -1,9 +1,12 @@
 //! The JSON texts of a run in W&B's format: configuration, history, summary and system metrics.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::extended_json::number_text;
-use crate::runs::{TrackedEpoch, TrackedRun};
+use crate::runs::{TRAIN, TrackedEpoch, TrackedRun, VALIDATION, metric_names};
+use poolcast_config::Goal;
 
 /// Version of the W&B client whose format this module writes. W&B treats a run without a version as
 /// not started.
@@ -17,9 +20,51 @@ pub(super) fn config_text(run: &TrackedRun) -> String {
     }
     all.insert(
         "_wandb".to_owned(),
-        json!({"value": {"t": {"12": CLIENT_VERSION}, "m": []}}),
+        json!({"value": {"t": {"12": CLIENT_VERSION}, "m": metrics_text(run)}}),
     );
     Value::Object(all).to_string()
+}
+
+/// Returns the measured values with a goal, so that W&B shows the best one, in order of names. Before the first
+/// epoch, these are all that a model may have.
+pub(crate) fn defined_metrics(run: &TrackedRun) -> Vec<(String, Goal)> {
+    let measured = run.epochs.iter().flat_map(|epoch| epoch.values.keys());
+    let mut names: BTreeSet<String> = measured.cloned().collect();
+    if run.epochs.is_empty() {
+        names.extend(metric_names());
+    }
+    let with_goal = |name: String| goal_of(&name).map(|goal| (name, goal));
+    names.into_iter().filter_map(with_goal).collect()
+}
+
+/// The goal of a value of this name; `None` if it is not a score of a model.
+fn goal_of(name: &str) -> Option<Goal> {
+    let prefixes = [TRAIN, VALIDATION];
+    match prefixes
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))?
+    {
+        "loss" | "brier" | "ece" | "mae" | "rmse" => Some(Goal::Minimize),
+        _ => Some(Goal::Maximize),
+    }
+}
+
+/// The definitions of the metrics with the field numbers of the SDK's `MetricRecord`: 1 is the name, 6 has the option
+/// 3 (defined), 7 has the summary 1 (minimum) or 2 (maximum), and 8 is the goal, with the same numbers.
+fn metrics_text(run: &TrackedRun) -> Vec<Value> {
+    let definition = |(name, goal): (String, Goal)| {
+        let goal = goal_number(goal);
+        json!({"1": name, "6": [3], "7": [goal], "8": goal})
+    };
+    defined_metrics(run).into_iter().map(definition).collect()
+}
+
+/// The number of a goal in the SDK's `MetricGoal`.
+pub(crate) fn goal_number(goal: Goal) -> i32 {
+    match goal {
+        Goal::Minimize => 1,
+        Goal::Maximize => 2,
+    }
 }
 
 /// Returns the history values of `epoch`.
@@ -125,6 +170,26 @@ mod tests {
 
     use super::*;
     use crate::TrackedOutcome;
+
+    /// The definitions that `wandb sync` of 0.31.0 sends for `define_metric("...", summary="min")` and `"max"`, and goals.
+    #[test]
+    fn metrics_are_defined_as_by_the_sdk() {
+        let mut run = crate::runs::recorded_run();
+        run.epochs[0].values = ["validation_roc_auc", "train_loss", "reward"]
+            .map(|name| (name.to_owned(), 1.0))
+            .into();
+        run.epochs.truncate(1);
+        let config: Value = serde_json::from_str(&config_text(&run)).expect("JSON");
+        assert_eq!(
+            config["_wandb"]["value"]["m"],
+            json!([
+                {"1": "train_loss", "6": [3], "7": [1], "8": 1},
+                {"1": "validation_roc_auc", "6": [3], "7": [2], "8": 2},
+            ])
+        );
+        run.epochs.clear();
+        assert!(defined_metrics(&run).len() > 5);
+    }
 
     #[test]
     fn nan_and_infinities_are_bare_words() {
