@@ -138,8 +138,8 @@ fn notice_dir(sources: &AdviceSources) -> Result<PathBuf> {
     })
 }
 
-/// Sends the new ones of `groups` to `target`, by mail with the `page` about all held jobs. The target is only remembered to know of them once
-/// that has succeeded.
+/// Sends the new ones of `groups` to `target`, by mail with the `page` about all held jobs. The target is only
+/// remembered to know of them once that has succeeded.
 fn notify(
     dir: &Path,
     target: &NoticeTarget,

@@ -1,5 +1,5 @@
-//! Notices of new causes of held jobs, by mail or to a web address. A mail also has the page about all held jobs. What was sent is remembered, so
-//! that the next notice has only what is new since.
+//! Notices of new causes of held jobs, by mail or to a web address. A mail also has the page about all held jobs.
+//! What was sent is remembered, so that the next notice has only what is new since.
 
 mod known_causes;
 mod mail;
