@@ -156,7 +156,7 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     // A reason is read once for each job: its words make the key, and are shared with the other jobs.
     let mut by_cause: BTreeMap<CauseKey, (String, Vec<&'a JobAdvice>)> = BTreeMap::new();
     for advice in chosen {
-        let cause = HoldCause::read(advice);
+        let cause = StatedCause::read(advice);
         let (shared, jobs) = by_cause.entry(cause_key(advice, &cause)).or_default();
         *shared = if jobs.is_empty() {
             cause.words
@@ -194,13 +194,13 @@ pub fn cause_groups<'a>(chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
 
 /// Returns the name of the group that `advice` belongs to.
 pub fn cause_name(advice: &JobAdvice) -> String {
-    name_of(&cause_key(advice, &HoldCause::read(advice)))
+    name_of(&cause_key(advice, &StatedCause::read(advice)))
 }
 
 /// Returns true if `advice` belongs to one of the groups in `names`, or belonged to it before its file
 /// was repaired: a command that asks for the jobs of a group is typed once they are fixed.
 pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
-    let key = cause_key(advice, &HoldCause::read(advice));
+    let key = cause_key(advice, &StatedCause::read(advice));
     let is_named = |key: &CauseKey| names.contains(&name_of(key));
     let is_in_order = advice.verdict.look.as_ref().is_some_and(|look| {
         // A file repaired within the slack of the clocks is found unchanged.
@@ -210,7 +210,7 @@ pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
         )
     });
     let before = || {
-        let cause = HoldCause::with_answer(advice, HoldAction::Fix);
+        let cause = StatedCause::with_answer(advice, HoldAction::Fix);
         keys_before_repair(&cause_key(advice, &cause))
     };
     is_named(&key) || is_in_order && before().iter().any(is_named)
@@ -243,23 +243,23 @@ fn name_of(key: &CauseKey) -> String {
 }
 
 /// The cause of one hold.
-struct HoldCause {
+struct StatedCause {
     words: String,
     failed: FailedThing,
 }
 
-impl HoldCause {
+impl StatedCause {
     /// Reads the cause of the hold from its reason if there is one, or else from its code.
-    fn read(advice: &JobAdvice) -> HoldCause {
-        HoldCause::with_answer(advice, advice.verdict.action)
+    fn read(advice: &JobAdvice) -> StatedCause {
+        StatedCause::with_answer(advice, advice.verdict.action)
     }
 
-    /// Reads the cause like [`HoldCause::read`], as it is if `action` is the answer.
-    fn with_answer(advice: &JobAdvice, action: HoldAction) -> HoldCause {
+    /// Reads the cause like [`StatedCause::read`], as it is if `action` is the answer.
+    fn with_answer(advice: &JobAdvice, action: HoldAction) -> StatedCause {
         let facts = advice.reason_facts();
         let is_by_code =
             is_cause_given_by_code(advice) || advice.hold.reason.as_ref().is_none_or(is_empty);
-        HoldCause {
+        StatedCause {
             words: if is_by_code {
                 code_words(advice)
             } else {
@@ -276,7 +276,7 @@ fn is_empty(reason: &NumberedText) -> bool {
 
 /// Describes the cause of a hold, by its reason if there is one, or else by its code.
 pub fn shown_cause(advice: &JobAdvice) -> String {
-    HoldCause::read(advice).words
+    StatedCause::read(advice).words
 }
 
 /// Describes the cause in few words, without its reason.
@@ -304,7 +304,7 @@ fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
 }
 
 /// Returns the key of `advice`, which has this `cause`.
-fn cause_key(advice: &JobAdvice, cause: &HoldCause) -> CauseKey {
+fn cause_key(advice: &JobAdvice, cause: &StatedCause) -> CauseKey {
     let raise_class = advice
         .verdict
         .raise

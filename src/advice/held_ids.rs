@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::command_names::{and_owned_by, program_at};
-use super::id_ranges::{JobNumber, MAX_IDS, id_expressions, id_list, is_one_of};
+use super::id_ranges::{ClusterProc, MAX_IDS, id_expressions, id_list, is_one_of};
 use poolcast_base::shared_text::SharedText;
 
 /// A job that is held now, as commands name it.
@@ -40,7 +40,7 @@ pub struct HeldCommand {
     /// program changes nothing, and gets their ids.
     guard: Option<String>,
     /// The jobs, sorted.
-    jobs: Vec<JobNumber>,
+    jobs: Vec<ClusterProc>,
     /// The arguments after the jobs.
     arguments: String,
 }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Returns the ids of the jobs in `queue` that the text of a command on `page` affects.
-    fn affected_by(page: &[HeldId], queue: &[QueuedTestJob]) -> Vec<JobNumber> {
+    fn affected_by(page: &[HeldId], queue: &[QueuedTestJob]) -> Vec<ClusterProc> {
         affected(&text("condor_release", page, "").expect("a command"), queue)
     }
 
@@ -259,7 +259,7 @@ mod tests {
         for jobs in [100, 2500] {
             let page: Vec<QueuedTestJob> = queue.iter().copied().step_by(3).take(jobs).collect();
             let ids: Vec<HeldId> = page.iter().map(held_id).collect();
-            let expected: Vec<JobNumber> = page.iter().map(QueuedTestJob::number).collect();
+            let expected: Vec<ClusterProc> = page.iter().map(QueuedTestJob::number).collect();
             assert_eq!(affected_by(&ids, &queue), expected);
         }
     }
@@ -283,7 +283,7 @@ mod tests {
                 .iter()
                 .map(|job| HeldId { owner: is_owner_known.then(|| job.owner.into()), ..held_id(job) })
                 .collect();
-            let expected: Vec<JobNumber> = page.iter().map(QueuedTestJob::number).collect();
+            let expected: Vec<ClusterProc> = page.iter().map(QueuedTestJob::number).collect();
             prop_assert_eq!(affected_by(&ids, &queue), expected);
 
             let latest_s = page.iter().map(|job| job.since_s).max().expect("some");

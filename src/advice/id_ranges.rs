@@ -1,7 +1,7 @@
 //! Builds expressions that are true for some jobs alone, whatever other jobs the queue has.
 
 /// Cluster and proc of a job.
-pub(super) type JobNumber = (i32, i32);
+pub(super) type ClusterProc = (i32, i32);
 
 /// Maximum number of ids in a command that could also name ranges, or lists of ids.
 pub(super) const MAX_IDS: usize = 6;
@@ -18,7 +18,7 @@ struct IdRange {
 
 /// Returns expressions that are true for parts of `jobs`, and for no other job. `jobs` must be
 /// sorted.
-pub(super) fn id_expressions(jobs: &[JobNumber]) -> Vec<String> {
+pub(super) fn id_expressions(jobs: &[ClusterProc]) -> Vec<String> {
     let ranges = ranges(jobs);
     if ranges.len() > 1 && jobs.len() <= MAX_IDS {
         return vec![is_one_of(&id_list(jobs))];
@@ -32,7 +32,7 @@ pub(super) fn is_one_of(ids: &str) -> String {
 }
 
 /// Lists the ids of `jobs`, separated by blanks.
-pub(super) fn id_list(jobs: &[JobNumber]) -> String {
+pub(super) fn id_list(jobs: &[ClusterProc]) -> String {
     let ids: Vec<String> = jobs
         .iter()
         .map(|(cluster, proc)| format!("{cluster}.{proc}"))
@@ -41,9 +41,9 @@ pub(super) fn id_list(jobs: &[JobNumber]) -> String {
 }
 
 /// Splits `jobs`, which are sorted, into ranges in which every id is one of them.
-fn ranges(jobs: &[JobNumber]) -> Vec<IdRange> {
+fn ranges(jobs: &[ClusterProc]) -> Vec<IdRange> {
     let mut ranges: Vec<IdRange> = Vec::new();
-    let follows = |a: &JobNumber, b: &JobNumber| a.0 == b.0 && a.1.checked_add(1) == Some(b.1);
+    let follows = |a: &ClusterProc, b: &ClusterProc| a.0 == b.0 && a.1.checked_add(1) == Some(b.1);
     for run in jobs.chunk_by(follows) {
         let (first, last) = (run[0], run[run.len() - 1]);
         let procs = (first.1, last.1);
@@ -84,7 +84,7 @@ impl IdRange {
     }
 
     #[cfg(test)]
-    fn has(&self, (cluster, proc): JobNumber) -> bool {
+    fn has(&self, (cluster, proc): ClusterProc) -> bool {
         let is_in = |number, (first, last)| (first..=last).contains(&number);
         is_in(cluster, self.clusters) && is_in(proc, self.procs)
     }
@@ -102,19 +102,19 @@ mod tests {
             id_expressions(&[(7, 2), (8, 0)]),
             ["stringListMember(strcat(ClusterId,\".\",ProcId),\"7.2 8.0\")"]
         );
-        let holes: Vec<JobNumber> = (0..20).filter(|p| *p != 9).map(|p| (7, p)).collect();
+        let holes: Vec<ClusterProc> = (0..20).filter(|p| *p != 9).map(|p| (7, p)).collect();
         assert_eq!(
             id_expressions(&holes),
             [
                 "(ClusterId==7 && ProcId>=0 && ProcId<=8 || ClusterId==7 && ProcId>=10 && ProcId<=19)"
             ]
         );
-        let clusters: Vec<JobNumber> = (1..=400).map(|cluster| (cluster, 0)).collect();
+        let clusters: Vec<ClusterProc> = (1..=400).map(|cluster| (cluster, 0)).collect();
         assert_eq!(
             id_expressions(&clusters),
             ["ClusterId>=1 && ClusterId<=400 && ProcId==0"]
         );
-        let scattered: Vec<JobNumber> = (0..100).map(|number| (2 * number, 0)).collect();
+        let scattered: Vec<ClusterProc> = (0..100).map(|number| (2 * number, 0)).collect();
         assert_eq!(id_expressions(&scattered).len(), 4);
     }
 
@@ -123,7 +123,7 @@ mod tests {
         fn ranges_have_their_members_alone(
             members in prop::collection::btree_set((0..6, 0..6), 1..30),
         ) {
-            let jobs: Vec<JobNumber> = members.into_iter().collect();
+            let jobs: Vec<ClusterProc> = members.into_iter().collect();
             let ranges = ranges(&jobs);
             for number in 0..36 {
                 let one = (number / 6, number % 6);

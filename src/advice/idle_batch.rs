@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::command_names::{and_owned_by, program_at};
-use super::id_ranges::{JobNumber, id_expressions};
+use super::id_ranges::{ClusterProc, id_expressions};
 use super::job_command::JobId;
 use super::unheld_job::UnheldJob;
 use poolcast_base::shared_text::SharedText;
@@ -65,7 +65,7 @@ pub(super) fn commands_for(program: &str, members: &[&UnheldJob], arguments: &st
     // A job that starts and is idle again has a later time.
     let guard = format!("JobStatus==1 && EnteredCurrentStatus<={latest_s}{owners}");
     let jobs = members.iter().map(|job| (job.job.cluster, job.job.proc));
-    let mut jobs: Vec<JobNumber> = jobs.collect();
+    let mut jobs: Vec<ClusterProc> = jobs.collect();
     jobs.sort_unstable();
     id_expressions(&jobs)
         .into_iter()
@@ -142,12 +142,12 @@ mod tests {
                 .filter(|(_, value)| value.3)
                 .map(|(job, _)| *job)
                 .collect();
-            let mut all: Vec<JobNumber> = Vec::new();
+            let mut all: Vec<ClusterProc> = Vec::new();
             for command in hold_commands(&seen) {
                 all.extend(affected(&command, &queue));
             }
             all.sort_unstable();
-            let expected: Vec<JobNumber> = seen.iter().filter(|job| job.status == 1).map(QueuedTestJob::number).collect();
+            let expected: Vec<ClusterProc> = seen.iter().filter(|job| job.status == 1).map(QueuedTestJob::number).collect();
             prop_assert_eq!(all, expected);
         }
     }

@@ -36,7 +36,7 @@ pub struct LogWords {
     /// Messages that wait for the losses of their runs, by cluster and proc.
     pending_losses: HashMap<(i32, i32), VecDeque<String>>,
     /// The last loss of a run of each job that has a message.
-    losses: HashMap<JobKey, LostRun>,
+    losses: HashMap<JobKey, RunLoss>,
     /// The sites of machines, by the hash of the machine.
     sites: HashMap<u32, JobSite>,
     /// The machine of each job's last run, if its site is known.
@@ -57,7 +57,7 @@ struct PendingReason {
 
 /// The end of a run that was lost.
 #[derive(Debug)]
-struct LostRun {
+struct RunLoss {
     time_ms: i64,
     message: String,
 }
@@ -161,7 +161,7 @@ impl LogWords {
                 let message = pending.and_then(VecDeque::pop_front);
                 if let Some(message) = message.filter(|text| !is_later && !text.is_empty()) {
                     let time_ms = event.time_ms;
-                    self.losses.insert(job, LostRun { time_ms, message });
+                    self.losses.insert(job, RunLoss { time_ms, message });
                 }
             }
             RELEASED if !is_later => {
@@ -235,9 +235,9 @@ impl LogWords {
 impl HeldReason {
     /// Creates the reason of the hold in `event`: its `text`, or if that says nothing the message of the
     /// run that was `lost` just before.
-    fn new(event: &JobEvent, text: &str, lost: Option<&LostRun>) -> HeldReason {
+    fn new(event: &JobEvent, text: &str, lost: Option<&RunLoss>) -> HeldReason {
         let says_nothing = matches!(text.trim(), "" | "Reason unspecified");
-        let is_just_before = |lost: &&LostRun| event.time_ms - lost.time_ms <= LOST_RUN_WITHIN_MS;
+        let is_just_before = |lost: &&RunLoss| event.time_ms - lost.time_ms <= LOST_RUN_WITHIN_MS;
         let lost = lost.filter(is_just_before).filter(|_| says_nothing);
         HeldReason {
             text_hash: event.text_hash,

@@ -15,7 +15,7 @@ pub(super) const REQUESTS: [(RequestAttribute, &str); 4] = [
 ];
 
 /// An amount of each of [`REQUESTS`], in the unit of the attribute.
-pub(super) type Amounts = [u64; REQUESTS.len()];
+pub(super) type RequestAmounts = [u64; REQUESTS.len()];
 
 /// Maximum length of a clause that machines are compared with, in bytes.
 const MAX_CLAUSE_BYTES: usize = 500;
@@ -58,14 +58,14 @@ const KEYWORDS: [&str; 5] = ["true", "false", "undefined", "is", "isnt"];
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct MachineNeeds {
     /// The requests; 0 if one is no number, or if the job's requirements do not compare it.
-    pub(super) requests: Amounts,
+    pub(super) requests: RequestAmounts,
     /// The clauses of the job's `Requirements` about the machine alone.
-    pub(super) clauses: Vec<Clause>,
+    pub(super) clauses: Vec<RequirementClause>,
 }
 
 /// A clause about a machine alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Clause {
+pub(super) struct RequirementClause {
     /// The expression, to be evaluated in the ad of a machine.
     pub(super) text: SharedText,
     /// True if its value does not change with the use of the machine.
@@ -90,16 +90,16 @@ impl MachineNeeds {
         MachineNeeds {
             requests: REQUESTS.each_ref().map(|one| request(one).unwrap_or(0)),
             clauses: (conjuncts.into_iter())
-                .filter_map(|text| Clause::of_machine(text, texts))
+                .filter_map(|text| RequirementClause::of_machine(text, texts))
                 .collect(),
         }
     }
 }
 
-impl Clause {
+impl RequirementClause {
     /// Reads the conjunct `text`; `None` if it is about more than the machine, always true, too long or
     /// of odd characters.
-    fn of_machine(text: &str, texts: &mut SharedTexts) -> Option<Clause> {
+    fn of_machine(text: &str, texts: &mut SharedTexts) -> Option<RequirementClause> {
         let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
         if text.len() > MAX_CLAUSE_BYTES || !text.bytes().all(is_plain) {
             return None;
@@ -124,7 +124,7 @@ impl Clause {
             is_lasting &= is_known;
             expression += name;
         }
-        (expression != "true").then(|| Clause {
+        (expression != "true").then(|| RequirementClause {
             text: texts.share(&expression),
             is_lasting,
         })
@@ -254,7 +254,7 @@ mod tests {
 
     /// Returns the clauses of `requirements`, with a mark after those that change with use.
     fn clauses(requirements: &str) -> Vec<String> {
-        let mark = |one: &Clause| if one.is_lasting { "" } else { " ~" };
+        let mark = |one: &RequirementClause| if one.is_lasting { "" } else { " ~" };
         let clauses = needs(requirements).clauses;
         clauses
             .iter()

@@ -8,13 +8,13 @@ use poolcast_config::layers;
 use poolcast_holds::config::AdviceConfig;
 
 #[derive(Deserialize)]
-struct TestConfig {
+struct DefaultConfig {
     advice: AdviceConfig,
 }
 
 /// Returns the section `advice` of the default configuration.
 pub(crate) fn default_settings() -> AdviceConfig {
     let config = layers::merge(&[], "the configuration", &BTreeMap::new());
-    let TestConfig { advice } = config.expect("a configuration");
+    let DefaultConfig { advice } = config.expect("a configuration");
     advice
 }

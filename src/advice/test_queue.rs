@@ -1,6 +1,6 @@
 //! Evaluates the commands that pages print on the jobs of a queue, for the tests of these commands.
 
-use super::id_ranges::JobNumber;
+use super::id_ranges::ClusterProc;
 
 /// A job in the queue, of any state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub(super) struct QueuedTestJob {
 }
 
 impl QueuedTestJob {
-    pub(super) fn number(&self) -> JobNumber {
+    pub(super) fn number(&self) -> ClusterProc {
         (self.cluster, self.proc)
     }
 }
 
 /// Returns the ids of the jobs in `queue` that `command` affects, as a shell and HTCondor read it.
-pub(super) fn affected(command: &str, queue: &[QueuedTestJob]) -> Vec<JobNumber> {
+pub(super) fn affected(command: &str, queue: &[QueuedTestJob]) -> Vec<ClusterProc> {
     let constraints = constraints(command);
     let is_affected = |job: &&QueuedTestJob| constraints.iter().any(|one| is_true(one, job));
     queue

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use super::job_command::{RaisedRequest, RequestAttribute};
-use super::machine_needs::{Amounts, Clause, MachineNeeds, REQUESTS};
+use super::machine_needs::{MachineNeeds, REQUESTS, RequestAmounts, RequirementClause};
 use super::unheld_job::UnheldJob;
 use super::unheld_jobs::UnheldJobs;
 use poolcast_base::shared_text::SharedText;
@@ -55,12 +55,12 @@ pub struct ExcessRequest {
 pub struct PoolSlots {
     slots: Vec<Slot>,
     /// The clauses whose values the slots have.
-    clauses: Vec<Clause>,
+    clauses: Vec<RequirementClause>,
 }
 
 #[derive(Debug, Clone)]
 struct Slot {
-    totals: Amounts,
+    totals: RequestAmounts,
     /// Value of each clause; `None` if it is undefined.
     values: Vec<Option<bool>>,
 }
@@ -72,7 +72,8 @@ impl PoolSlots {
     /// Creates a pool without slots, to be filled with what idle ones of `jobs` need to know.
     pub fn for_jobs(jobs: &UnheldJobs) -> PoolSlots {
         let idle = jobs.jobs.iter().filter(|job| job.is_idle);
-        let clauses: BTreeSet<&Clause> = idle.flat_map(|job| &job.needs.clauses).collect();
+        let clauses: BTreeSet<&RequirementClause> =
+            idle.flat_map(|job| &job.needs.clauses).collect();
         PoolSlots {
             slots: Vec::new(),
             clauses: clauses.into_iter().take(MAX_CLAUSES).cloned().collect(),
@@ -104,7 +105,7 @@ impl PoolSlots {
         }
         let (totals, values) = words.split_at(REQUESTS.len());
         let amount = |word: &&str| word.parse::<f64>().ok().map(|amount| amount as u64);
-        let mut amounts = Amounts::default();
+        let mut amounts = RequestAmounts::default();
         for (at, word) in totals.iter().enumerate() {
             // A machine without GPUs may not say so.
             amounts[at] = amount(word).or((*word == "undefined").then_some(0))?;
@@ -145,7 +146,7 @@ impl PoolSlots {
     }
 
     /// Returns the requests that none of the `allowed` slots has room for: only one if a lower one is enough.
-    fn excess(&self, requests: &Amounts, allowed: &[&Slot]) -> Vec<ExcessRequest> {
+    fn excess(&self, requests: &RequestAmounts, allowed: &[&Slot]) -> Vec<ExcessRequest> {
         let has = |slot: &Slot, at: usize| slot.totals[at] >= requests[at];
         let all = 0..REQUESTS.len();
         if allowed

@@ -58,7 +58,7 @@ pub use site::{SiteArgs, SiteInitArgs, SiteStep};
 pub use sweep::{
     SweepArgs, SweepChoiceArgs, SweepCleanupArgs, SweepConcludeArgs, SweepEvaluateArgs,
     SweepInitArgs, SweepListArgs, SweepManageArgs, SweepPauseArgs, SweepRunArgs, SweepShowArgs,
-    SweepStatusArgs, SweepStep, SweepTrialsArgs, SweepWorkArgs, TrialNumbers,
+    SweepStatusArgs, SweepStep, SweepTrialsArgs, SweepWorkArgs, TrialsArg,
 };
 pub use tensors::TensorsArgs;
 pub use track::{ExportName, TrackArgs, TrackerName};

@@ -41,12 +41,12 @@ struct ExplainedReason {
     /// Facts that the reason states.
     facts: ReasonFacts,
     #[serde(flatten)]
-    answer: Answer,
+    answer: ReasonAnswer,
 }
 
 /// What a reason means, and what to do.
 #[derive(Serialize)]
-struct Answer {
+struct ReasonAnswer {
     /// Meaning of the reason.
     meaning: String,
     /// The action, as in the advice.
@@ -111,7 +111,7 @@ fn explained(listed: Vec<ListedReason>, given: Option<(i32, i32)>) -> Vec<Explai
                 jobs: 0,
                 code: codes.map(|(code, _)| code),
                 subcode: codes.map(|(_, subcode)| subcode),
-                answer: Answer::new(&facts, codes),
+                answer: ReasonAnswer::new(&facts, codes),
                 facts,
             });
             all.len() - 1
@@ -130,9 +130,9 @@ fn read_input() -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Answer {
+impl ReasonAnswer {
     /// Answers by the facts, or else by the code.
-    fn new(facts: &ReasonFacts, codes: Option<(i32, i32)>) -> Answer {
+    fn new(facts: &ReasonFacts, codes: Option<(i32, i32)>) -> ReasonAnswer {
         let explained = explain(facts);
         let mend = match (explained.mend, codes) {
             (Some(mend), _) if facts.is_by_code => format!("by the code alone: {mend}"),
@@ -143,7 +143,7 @@ impl Answer {
                 code_meaning(code, subcode)
             ),
         };
-        Answer {
+        ReasonAnswer {
             meaning: explained.meaning,
             action: explained.action.map_or(HoldAction::None, Into::into),
             fault: explained.fault,
@@ -168,7 +168,7 @@ fn paragraph(reason: &ExplainedReason) -> String {
 }
 
 /// Formats the meaning, the advice with the party at fault, and the checks that a look can make.
-fn three_lines(answer: &Answer) -> String {
+fn three_lines(answer: &ReasonAnswer) -> String {
     let attributes = match &answer.attributes[..] {
         [] => String::new(),
         names => format!("; attributes: {}", names.join(", ")),

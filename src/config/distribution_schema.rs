@@ -29,21 +29,21 @@ const DEPRECATED: [&str; 3] = ["log_uniform", "q_log_uniform", "inv_log_uniform"
 
 /// Parses the form of a distribution. Fails if W&B's schema rejects it.
 pub(super) fn read_distribution(written: &Map<String, Value>) -> Result<DistributionForm, String> {
-    Keys::from_written(written)?.distribution_form()
+    DistributionKeys::from_written(written)?.distribution_form()
 }
 
 /// The keys of one distribution, as the user wrote them.
-struct Keys<'a> {
+struct DistributionKeys<'a> {
     name: &'a str,
     written: &'a Map<String, Value>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> DistributionKeys<'a> {
     /// Finds the distribution that the keys describe.
     ///
     /// # Errors
     /// Fails for an unknown distribution, and for a key that the distribution does not accept.
-    fn from_written(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
+    fn from_written(written: &'a Map<String, Value>) -> Result<DistributionKeys<'a>, String> {
         let name = match written.get("distribution") {
             None => guess_distribution(written),
             Some(name) => name
@@ -62,7 +62,7 @@ impl<'a> Keys<'a> {
                 "`{name}` takes {}, not `{key}`",
                 keys.join(" and ")
             )),
-            None => Ok(Keys { name, written }),
+            None => Ok(DistributionKeys { name, written }),
         }
     }
 

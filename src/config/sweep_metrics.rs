@@ -54,9 +54,9 @@ impl Serialize for SweepMetrics {
 /// Implemented by hand, so that an error names the key within the metric.
 impl<'de> Deserialize<'de> for SweepMetrics {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SweepMetrics, D::Error> {
-        struct OneOrMore;
+        struct MetricsVisitor;
 
-        impl<'de> Visitor<'de> for OneOrMore {
+        impl<'de> Visitor<'de> for MetricsVisitor {
             type Value = SweepMetrics;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for SweepMetrics {
             }
         }
 
-        deserializer.deserialize_any(OneOrMore)
+        deserializer.deserialize_any(MetricsVisitor)
     }
 }
 

@@ -90,7 +90,7 @@ const MAX_BLOCKS_AHEAD: usize = 64;
 
 /// State that the threads of one log share. Each thread reads and parses its own blocks, and adds
 /// the next ones in log order. So no thread waits for another while there is other work.
-struct LogReading<'a> {
+struct SharedReading<'a> {
     path: &'a Path,
     parser: BlockParser,
     blocks: Mutex<BlockReader>,
@@ -107,7 +107,7 @@ struct AddedBlocks<'a> {
     sink: &'a mut EventSink<'a>,
 }
 
-impl LogReading<'_> {
+impl SharedReading<'_> {
     /// Reads, parses and adds all blocks, on as many threads as the pool has. This uses separate
     /// threads, because they wait for each other.
     fn read_all(&self) -> BoxedResult<()> {
@@ -188,7 +188,7 @@ fn read_source<'a>(
     sink: &'a mut EventSink<'a>,
 ) -> BoxedResult<LogSummary> {
     assembly.is_read_once = is_read_once(path);
-    let reading = LogReading {
+    let reading = SharedReading {
         path,
         parser: BlockParser::new(sizes.piece_bytes, assembly.is_read_once),
         blocks: Mutex::new(BlockReader::new(source, sizes)),

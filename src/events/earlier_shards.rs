@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::job_row::{AdRow, EventRow, InputRow, JobId, LogStretch, SameIdRows};
+use super::job_row::{AdRow, EventRow, InputRow, LogStretch, SameIdRows, StoredId};
 use super::shard_columns::ShardSlices;
 use super::shard_sequence::{KeptShard, ShardSequence};
 use super::store_summary::{ListedEventShard, StoreSummary};
@@ -59,7 +59,7 @@ impl EarlierShards {
     /// where one begins in the new store, too.
     pub(super) fn add_jobs_before(
         &mut self,
-        id: Option<JobId>,
+        id: Option<StoredId>,
         shards: &mut ShardSequence<'_, '_>,
     ) -> Result<()> {
         loop {
@@ -88,7 +88,7 @@ impl EarlierShards {
     /// Adds the jobs of the open shard before `id`. Returns true if none of them is left.
     fn merge_before(
         &mut self,
-        id: Option<JobId>,
+        id: Option<StoredId>,
         shards: &mut ShardSequence<'_, '_>,
     ) -> Result<bool> {
         let Some(open) = &mut self.open else {

@@ -17,7 +17,7 @@ const SAME_TIME_MS: i64 = 1000;
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
-pub(super) struct JobId {
+pub(super) struct StoredId {
     /// Index of the access point.
     pub(super) ap: u32,
     /// The cluster.
@@ -26,7 +26,7 @@ pub(super) struct JobId {
     pub(super) proc: i32,
 }
 
-impl JobId {
+impl StoredId {
     /// Returns the id as 96 bits, which sort by access point, cluster and proc. Ids in a store are
     /// not negative, so they compare as unsigned numbers.
     #[inline]
@@ -92,7 +92,7 @@ pub(super) fn changes_state(number: u16) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventRow {
     pub(super) time_ms: i64,
-    pub(super) id: JobId,
+    pub(super) id: StoredId,
     pub(super) hold_code: i32,
     pub(super) hold_subcode: i32,
     pub(super) value: i32,
@@ -120,7 +120,7 @@ impl EventRow {
         } = *event;
         EventRow {
             time_ms,
-            id: JobId { ap, cluster, proc },
+            id: StoredId { ap, cluster, proc },
             hold_code,
             hold_subcode,
             value,
@@ -171,7 +171,7 @@ impl EventRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(Rust, packed(2))]
 pub(super) struct AdRow {
-    pub(super) id: JobId,
+    pub(super) id: StoredId,
     /// Submission time by the clock of the access point, in epoch ms.
     pub(super) submit_ms: i64,
     /// Salted hash of the owner; 0 if unknown.
@@ -186,7 +186,7 @@ pub(super) struct AdRow {
 
 impl AdRow {
     pub(super) fn new(
-        id: JobId,
+        id: StoredId,
         submit_ms: i64,
         owner: u64,
         request: ResourceRequest,
@@ -233,7 +233,7 @@ impl AdRow {
 /// An input file in the ad of a job. Sorts by the submission time in the ad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct InputRow {
-    pub(super) id: JobId,
+    pub(super) id: StoredId,
     /// Submission time by the clock of the access point, in epoch ms.
     pub(super) submit_ms: i64,
     /// Salted hashes of the names.
@@ -260,7 +260,7 @@ const _: () = assert!(size_of::<JobRow>() == 64);
 
 impl JobRow {
     #[inline]
-    pub(super) fn id(&self) -> JobId {
+    pub(super) fn id(&self) -> StoredId {
         match self {
             JobRow::Event(event) => event.id,
             JobRow::Ad(AdPart::Main(ad)) => ad.id,
@@ -291,7 +291,7 @@ impl SameIdRows {
     }
 
     /// Returns the id of the rows; `None` if there are none.
-    pub(super) fn id(&self) -> Option<JobId> {
+    pub(super) fn id(&self) -> Option<StoredId> {
         let event = self.events.first().map(|row| row.id);
         let ad = || self.ads.first().map(|row| row.id);
         event
@@ -398,7 +398,13 @@ pub(super) mod tests {
             memory_mb: u32::MAX,
             disk_mb: 1 << 31,
         };
-        let ad = AdRow::new(JobId::default(), 3, 0xfedc_ba98_7654_3210, request, names);
+        let ad = AdRow::new(
+            StoredId::default(),
+            3,
+            0xfedc_ba98_7654_3210,
+            request,
+            names,
+        );
         assert_eq!((ad.request(), ad.names()), (request, names));
     }
 }

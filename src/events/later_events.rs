@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::access_points::AccessPoints;
-use super::job_row::{JobId, changes_state};
+use super::job_row::{StoredId, changes_state};
 use htcondor_eventlog::{EventBatch, JobEvent};
 
 /// Maximum difference between the times of one event in a log and in a history, in ms.
@@ -13,7 +13,7 @@ const CLOCK_SLACK_MS: i64 = 2000;
 #[derive(Debug, Default)]
 pub(super) struct LastEvents {
     access_points: AccessPoints,
-    by_job: HashMap<JobId, LastEvent>,
+    by_job: HashMap<StoredId, LastEvent>,
 }
 
 /// The time and the number of an event.
@@ -54,8 +54,8 @@ impl LastEvents {
     }
 }
 
-fn id(ap: u32, event: &JobEvent) -> JobId {
-    JobId {
+fn id(ap: u32, event: &JobEvent) -> StoredId {
+    StoredId {
         ap,
         cluster: event.cluster,
         proc: event.proc,

@@ -159,7 +159,7 @@ fn low_bits_mask(bits: u32) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_row::{AdPart, AdRow, EventRow, InputRow, JobId, LogStretch};
+    use super::super::job_row::{AdPart, AdRow, EventRow, InputRow, LogStretch, StoredId};
     use super::*;
     use htcondor_eventlog::{EventFacts, InputFile, JobEvent, ResourceRequest, SubmissionNames};
     use proptest::prelude::*;
@@ -190,7 +190,7 @@ mod tests {
     /// Returns row `at`, of one of a few jobs. Some rows have the values that most rows lack.
     fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> JobRow {
         let proc = cluster % 2;
-        let id = JobId {
+        let id = StoredId {
             ap: 1,
             cluster,
             proc,

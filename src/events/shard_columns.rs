@@ -7,7 +7,7 @@ use super::fact_tables::{FactColumns, FactRows};
 use super::format::{EVENTS_FORMAT, TIMESTAMPS_MS};
 use super::input_table::{InputColumns, InputOfJob, InputRows};
 use super::job_history::{EventColumns, JobHistory, StoredJob};
-use super::job_row::{AdRow, EventRow, InputRow, JobId};
+use super::job_row::{AdRow, EventRow, InputRow, StoredId};
 use htcondor_eventlog::{InputFile, ResourceRequest, SUBMIT, SubmissionNames};
 use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
@@ -18,7 +18,7 @@ const EVENT_BOUNDS: &str = "bounds";
 
 /// A job to write, without its events.
 struct JobEntry<'a> {
-    id: JobId,
+    id: StoredId,
     submit_ms: i64,
     /// Ad of the job, if there is one.
     ad: Option<&'a AdRow>,
@@ -117,11 +117,11 @@ impl ShardColumns {
     }
 
     /// Returns the id of the last job; `None` without jobs.
-    pub(super) fn last_job(&self) -> Option<JobId> {
+    pub(super) fn last_job(&self) -> Option<StoredId> {
         let JobColumns {
             ap, cluster, proc, ..
         } = &self.jobs;
-        Some(JobId {
+        Some(StoredId {
             ap: *ap.last()?,
             cluster: *cluster.last()?,
             proc: *proc.last()?,
@@ -166,7 +166,7 @@ pub(super) struct ShardCounts {
     /// Number of access points of the whole store.
     pub(super) access_points: usize,
     /// Id of the last job; `None` without jobs.
-    pub(super) last_job: Option<JobId>,
+    pub(super) last_job: Option<StoredId>,
 }
 
 /// The columns of a shard, to read.
@@ -263,8 +263,8 @@ impl<'a> ShardSlices<'a> {
 
     /// Returns the id of job `at` of this shard.
     #[inline]
-    pub(super) fn id(&self, at: usize) -> JobId {
-        JobId {
+    pub(super) fn id(&self, at: usize) -> StoredId {
+        StoredId {
             ap: self.jobs.ap[at],
             cluster: self.jobs.cluster[at],
             proc: self.jobs.proc[at],

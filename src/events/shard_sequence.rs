@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::job_row::{AdRow, InputRow, JobId, SameIdRows};
+use super::job_row::{AdRow, InputRow, SameIdRows, StoredId};
 use super::same_id_jobs::{drop_duplicates, split_at_submissions, submit_time_ms};
 use super::shard_columns::ShardColumns;
 use super::store_summary::ListedEventShard;
@@ -31,7 +31,7 @@ pub(super) const SHARD_SIZES: ShardSizes = ShardSizes {
 
 impl ShardSizes {
     /// Returns true if a shard with `events` events ends after the jobs with the id `last`.
-    fn ends_after(self, last: JobId, events: usize) -> bool {
+    fn ends_after(self, last: StoredId, events: usize) -> bool {
         events >= self.max_events
             || events >= self.min_events && spread_bits(last).is_multiple_of(self.ids_per_end)
     }
@@ -43,7 +43,7 @@ impl ShardSizes {
 }
 
 /// Mixes the bits of an id, as in SplitMix64.
-fn spread_bits(id: JobId) -> u64 {
+fn spread_bits(id: StoredId) -> u64 {
     let key = id.sort_key();
     let mut bits = (key as u64) ^ ((key >> 64) as u64).rotate_left(32);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn ads_without_a_time_apply_if_owners_agree() {
-        let id = JobId::default();
+        let id = StoredId::default();
         let ad = |submit_ms, owner| {
             AdRow::new(
                 id,
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn few_ids_end_shards_and_every_shard_ends() {
-        let id = |cluster, proc| JobId {
+        let id = |cluster, proc| StoredId {
             ap: 1,
             cluster,
             proc,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
-use super::job_row::{AdRow, EventRow, InputRow, JobId, JobRow, LogStretch, SameIdRows};
+use super::job_row::{AdRow, EventRow, InputRow, JobRow, LogStretch, SameIdRows, StoredId};
 use htcondor_eventlog::{EventFacts, InputFile, JobEvent, ResourceRequest, SubmissionNames};
 
 /// Buffer size of each run, in bytes.
@@ -30,8 +30,8 @@ struct JobHeader {
 }
 
 impl JobHeader {
-    fn id(&self) -> JobId {
-        JobId {
+    fn id(&self) -> StoredId {
+        StoredId {
             ap: self.ap,
             cluster: self.cluster,
             proc: self.proc,
@@ -100,7 +100,7 @@ where
         let Some(first) = job.peek() else {
             continue;
         };
-        let JobId { ap, cluster, proc } = first.id();
+        let StoredId { ap, cluster, proc } = first.id();
         rows.replace_with(job);
 
         let header = JobHeader {

@@ -337,7 +337,7 @@ impl<'a> StoredJobs<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
+    use super::super::job_row::{AdRow, EventRow, LogStretch, StoredId};
     use super::*;
     use htcondor_eventlog::{JobEvent, ResourceRequest, SubmissionNames};
 
@@ -354,9 +354,9 @@ mod tests {
                 EventRow::new(0, LogStretch::numbered(0), &event)
             };
             let events: Vec<EventRow> = (0..=cluster as u16 % 3).map(row).collect();
-            let id = JobId {
+            let id = StoredId {
                 cluster,
-                ..JobId::default()
+                ..StoredId::default()
             };
             let ad = AdRow::new(
                 id,

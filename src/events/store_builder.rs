@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::access_points::AccessPoints;
 use super::earlier_shards::EarlierShards;
 use super::format::EVENTS_FORMAT;
-use super::job_row::{AdPart, AdRow, EventRow, InputRow, JobId, JobRow, LogStretch};
+use super::job_row::{AdPart, AdRow, EventRow, InputRow, JobRow, LogStretch, StoredId};
 use super::log_gaps::find_gaps;
 use super::row_sorter::RowSorter;
 use super::salted_names::SaltedNames;
@@ -91,7 +91,7 @@ impl EventStoreBuilder {
 
         for ad in batch.ads {
             if ad.cluster >= 0 && ad.proc >= 0 {
-                let id = JobId {
+                let id = StoredId {
                     ap,
                     cluster: ad.cluster,
                     proc: ad.proc,
@@ -114,7 +114,7 @@ impl EventStoreBuilder {
     }
 
     /// Adds an input file of a job, whose hashes must be salted.
-    fn add_input(&mut self, id: JobId, submit_ms: i64, input: InputFile) -> Result<()> {
+    fn add_input(&mut self, id: StoredId, submit_ms: i64, input: InputFile) -> Result<()> {
         let row = InputRow {
             id,
             submit_ms,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::job_row::JobId;
+use super::job_row::StoredId;
 use htcondor_eventlog::{AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ResumePoint};
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -198,7 +198,7 @@ pub(super) struct ListedEventShard {
     /// Number of its events.
     pub(super) events: usize,
     /// Id of the last job; `None` without jobs.
-    pub(super) last_job: Option<JobId>,
+    pub(super) last_job: Option<StoredId>,
     /// Digest of the file.
     pub(super) xxh3: String,
 }

@@ -51,9 +51,9 @@ pub(super) struct SimulatedPool {
     activity: Vec<f64>,
     pub(super) sites: Vec<PoolSite>,
     /// Servers that supply input to many users or take their output.
-    pub(super) origins: Vec<SharedData>,
+    pub(super) origins: Vec<SharedPlace>,
     /// File systems on the access point that supply files to many users.
-    pub(super) mounts: Vec<SharedData>,
+    pub(super) mounts: Vec<SharedPlace>,
     /// Probability that a run fails because of a fault of its site.
     pub(super) site_fault: f64,
     pub(super) bad_hosts: BadHosts,
@@ -63,14 +63,14 @@ pub(super) struct SimulatedPool {
 
 /// A data source or destination that many jobs share.
 #[derive(Debug)]
-pub(super) struct SharedData {
+pub(super) struct SharedPlace {
     pub(super) name: &'static str,
     pub(super) outages: OutageTimes,
 }
 
 /// Returns the name of a shared data source, or `otherwise` for a user without one.
 pub(super) fn shared_name<'a>(
-    places: &'a [SharedData],
+    places: &'a [SharedPlace],
     place: Option<usize>,
     otherwise: &'a str,
 ) -> &'a str {
@@ -189,12 +189,12 @@ fn shared_data(
     law: OutageLaw,
     (from_ms, to_ms): (i64, i64),
     rng: &mut ChaCha8Rng,
-) -> Vec<SharedData> {
+) -> Vec<SharedPlace> {
     let count = rng.random_range(min_count..=names.len());
     let mut all = Vec::new();
     for name in &names[..count] {
         let outages = OutageTimes::draw(law, from_ms, to_ms, rng);
-        all.push(SharedData { name, outages });
+        all.push(SharedPlace { name, outages });
     }
     all
 }

@@ -10,6 +10,7 @@ mod outcomes;
 mod plan;
 mod workers;
 
+pub use attempts::wandb_record;
 pub use attempts::{
     FeatureImportance, FeatureImportances, FitTables, PART_ROWS_FILE, PartEnd, PipelineFit,
     PipelineTask, SweepPart, TrialPredictions, measure_trial, part_at_work, part_rows,

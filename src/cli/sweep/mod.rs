@@ -7,7 +7,7 @@ mod work;
 use clap::{Args, Subcommand};
 
 pub use show::{SweepEvaluateArgs, SweepListArgs, SweepShowArgs, SweepStatusArgs};
-pub use trials::{SweepConcludeArgs, SweepTrialsArgs, TrialNumbers};
+pub use trials::{SweepConcludeArgs, SweepTrialsArgs, TrialsArg};
 pub use work::{
     SweepChoiceArgs, SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepPauseArgs,
     SweepRunArgs, SweepWorkArgs,

@@ -14,7 +14,7 @@ pub struct SweepTrialsArgs {
     pub dir: PathBuf,
     /// Numbers of the trials, and ranges of numbers, such as 1-8,12
     #[arg(value_name = "TRIALS", value_parser = trial_numbers)]
-    pub trials: TrialNumbers,
+    pub trials: TrialsArg,
     /// Directory that travels with the job: rows of results, models and checkpoints
     #[arg(short, long, value_name = "PART")]
     pub out: PathBuf,
@@ -35,10 +35,10 @@ pub struct SweepTrialsArgs {
 
 /// Trial numbers, counted from 1.
 #[derive(Debug, Clone)]
-pub struct TrialNumbers(pub Vec<usize>);
+pub struct TrialsArg(pub Vec<usize>);
 
-fn trial_numbers(text: &str) -> Result<TrialNumbers, String> {
-    let numbers = condor::parse_trial_ranges(text).map(TrialNumbers);
+fn trial_numbers(text: &str) -> Result<TrialsArg, String> {
+    let numbers = condor::parse_trial_ranges(text).map(TrialsArg);
     numbers.ok_or_else(|| "expected numbers and ranges, such as 1-8,12".to_owned())
 }
 

@@ -10,7 +10,7 @@ use htcondor_eventlog::{HELD, JobEvent, LogSummary, ReadOptions, find_generation
 use htcondor_holdreasons::explain;
 
 /// Holds with one code and subcode.
-struct HoldCount {
+struct HoldTally {
     holds: u64,
     /// The first one.
     first: JobEvent,
@@ -36,11 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn count_holds(events: &[JobEvent], counts: &mut BTreeMap<(i32, i32), HoldCount>) {
+fn count_holds(events: &[JobEvent], counts: &mut BTreeMap<(i32, i32), HoldTally>) {
     for hold in events.iter().filter(|event| event.number == HELD) {
         let count = counts
             .entry((hold.hold_code, hold.hold_subcode))
-            .or_insert(HoldCount {
+            .or_insert(HoldTally {
                 holds: 0,
                 first: *hold,
             });

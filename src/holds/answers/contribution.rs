@@ -112,7 +112,7 @@ impl Contribution {
         min_owners: usize,
     ) -> (Contribution, ContributionSummary) {
         let rows = TaughtRows::until(history, history.store.summary.end_ms);
-        let mut collected = RowCollector {
+        let mut collected = ContributionRows {
             history,
             min_owners,
             max_age: max_age(rows.ages(history)),
@@ -190,14 +190,14 @@ pub(crate) fn drawn<T: Clone>(rows: &[T], count: usize, name: &str, parts: &[i64
 }
 
 /// Collects rows, and counts them.
-struct RowCollector<'a> {
+struct ContributionRows<'a> {
     history: &'a HoldHistory<'a>,
     min_owners: usize,
     max_age: f64,
     summary: ContributionSummary,
 }
 
-impl RowCollector<'_> {
+impl ContributionRows<'_> {
     /// Returns the `rows` of the groups that enough owners are behind, in an order that says
     /// nothing about when they were.
     fn share(&mut self, rows: &[TaughtRow], question: HoldQuestion) -> Vec<SharedRow> {

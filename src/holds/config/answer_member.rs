@@ -111,14 +111,14 @@ pub(super) fn check_members(members: &[AnswerMember]) -> Result<()> {
 /// Fails if the default configuration is not valid.
 pub fn default_members() -> Result<Vec<AnswerMember>> {
     #[derive(Deserialize)]
-    struct Keys {
+    struct DefaultMembers {
         advice: Members,
     }
     #[derive(Deserialize)]
     struct Members {
         members: Vec<AnswerMember>,
     }
-    Ok(yaml::read::<Keys>(DEFAULT)?.advice.members)
+    Ok(yaml::read::<DefaultMembers>(DEFAULT)?.advice.members)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::job_key::PastJobKey;
-use super::stated_end::JobEnding;
+use super::stated_end::EndKind;
 use super::stated_run::StatedHold;
 use htcondor_eventlog::{ABORTED, AD_INFORMATION, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
@@ -25,7 +25,7 @@ pub(super) enum PastEventBody {
     Held(StatedHold),
     Released,
     Ended {
-        ending: JobEnding,
+        ending: EndKind,
         /// Memory that the job used, in MiB.
         memory_mb: Option<i64>,
     },
@@ -45,19 +45,19 @@ impl PastEvent {
             }
             PastEventBody::Released => record(RELEASED, self.time_s, key, json!({})),
             PastEventBody::Ended { ending, memory_mb } => match ending {
-                JobEnding::Returned(value) => {
+                EndKind::Returned(value) => {
                     let body = json!({"TerminatedNormally": true, "ReturnValue": value, "MemoryUsage": memory_mb});
                     record(TERMINATED, self.time_s, key, body)
                 }
-                JobEnding::Signalled(signal) => {
+                EndKind::Signalled(signal) => {
                     let body = json!({"TerminatedNormally": false, "TerminatedBySignal": signal, "MemoryUsage": memory_mb});
                     record(TERMINATED, self.time_s, key, body)
                 }
-                JobEnding::Removed(reason) => {
+                EndKind::Removed(reason) => {
                     record(ABORTED, self.time_s, key, json!({"Reason": reason}))
                 }
                 // Such a job has no end, and no event.
-                JobEnding::StillHeld => Value::Null,
+                EndKind::StillHeld => Value::Null,
             },
         }
     }

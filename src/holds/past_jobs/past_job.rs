@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::past_event::{PastEvent, PastEventBody};
-use super::stated_end::{JobEnding, StatedEnd};
+use super::stated_end::{EndKind, StatedEnd};
 use super::stated_run::{StatedRun, past_time_s};
 use crate::job_ads::ListedAd;
 
@@ -88,7 +88,7 @@ impl PastJob {
     /// if it is held.
     pub(super) fn is_of_queue(&self) -> bool {
         match &self.end {
-            Some(end) => end.ending == JobEnding::StillHeld,
+            Some(end) => end.ending == EndKind::StillHeld,
             None => self.runs.is_empty(),
         }
     }
@@ -123,7 +123,7 @@ impl PastJob {
             if is_held && end.was_released() {
                 timeline.push(end.end_s, PastEventBody::Released);
             }
-            if end.ending != JobEnding::StillHeld {
+            if end.ending != EndKind::StillHeld {
                 timeline.push(end.end_s, self.ended(&end.ending));
             }
             timeline.missing_holds = end.stated_holds().saturating_sub(timeline.holds);
@@ -131,7 +131,7 @@ impl PastJob {
         timeline
     }
 
-    fn ended(&self, ending: &JobEnding) -> PastEventBody {
+    fn ended(&self, ending: &EndKind) -> PastEventBody {
         PastEventBody::Ended {
             ending: ending.clone(),
             memory_mb: self.memory_mb,

@@ -10,7 +10,7 @@ const CLOCK_SLACK_S: u64 = 2;
 
 /// End of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum JobEnding {
+pub(super) enum EndKind {
     /// The job returned this value.
     Returned(i32),
     /// This signal ended the job.
@@ -24,7 +24,7 @@ pub(super) enum JobEnding {
 /// A job that has left the queue, or that is held there.
 #[derive(Debug, Clone)]
 pub(super) struct StatedEnd {
-    pub(super) ending: JobEnding,
+    pub(super) ending: EndKind,
     /// Time of the end, or of the hold of a held job, epoch seconds.
     pub(super) end_s: i64,
     pub(super) last_hold: Option<StatedHold>,
@@ -62,7 +62,7 @@ impl StatedEnd {
         };
         let time_s = |name| past_time_s(ad, name);
         let status = number("JobStatus")?;
-        let ending = JobEnding::of_ad(ad, status)?;
+        let ending = EndKind::of_ad(ad, status)?;
         let end_s = match status {
             job_status::COMPLETED => time_s("CompletionDate").or(time_s("EnteredCurrentStatus"))?,
             _ => time_s("EnteredCurrentStatus")?,
@@ -113,7 +113,7 @@ impl StatedEnd {
         let Some(hold) = self.last_hold.as_ref().filter(|_| is_placed) else {
             return false;
         };
-        if self.ending == JobEnding::StillHeld {
+        if self.ending == EndKind::StillHeld {
             self.end_with_hold(hold, runs);
             return false;
         }
@@ -150,9 +150,9 @@ impl StatedEnd {
     /// Returns true if the job was released after its last hold.
     pub(super) fn was_released(&self) -> bool {
         match self.ending {
-            JobEnding::Returned(_) | JobEnding::Signalled(_) => true,
-            JobEnding::Removed(_) => self.was_idle,
-            JobEnding::StillHeld => false,
+            EndKind::Returned(_) | EndKind::Signalled(_) => true,
+            EndKind::Removed(_) => self.was_idle,
+            EndKind::StillHeld => false,
         }
     }
 
@@ -222,8 +222,8 @@ impl StatedEnd {
     }
 }
 
-impl JobEnding {
-    fn of_ad(ad: &ListedAd, status: i64) -> Option<JobEnding> {
+impl EndKind {
+    fn of_ad(ad: &ListedAd, status: i64) -> Option<EndKind> {
         let number = |name| {
             let number = ad.get(name).and_then(Value::as_i64);
             number.and_then(|number| i32::try_from(number).ok())
@@ -232,14 +232,14 @@ impl JobEnding {
             job_status::COMPLETED
                 if ad.get("ExitBySignal").and_then(Value::as_bool) == Some(true) =>
             {
-                Some(JobEnding::Signalled(number("ExitSignal").unwrap_or(0)))
+                Some(EndKind::Signalled(number("ExitSignal").unwrap_or(0)))
             }
-            job_status::COMPLETED => Some(JobEnding::Returned(number("ExitCode")?)),
+            job_status::COMPLETED => Some(EndKind::Returned(number("ExitCode")?)),
             job_status::REMOVED => {
                 let reason = ad.get("RemoveReason").and_then(Value::as_str);
-                Some(JobEnding::Removed(reason.unwrap_or_default().to_owned()))
+                Some(EndKind::Removed(reason.unwrap_or_default().to_owned()))
             }
-            job_status::HELD => Some(JobEnding::StillHeld),
+            job_status::HELD => Some(EndKind::StillHeld),
             _ => None,
         }
     }

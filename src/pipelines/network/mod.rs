@@ -38,7 +38,7 @@ const MIN_GAIN: f64 = 1e-4;
 
 /// Hyper-parameters of the pipeline `nn`.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct NetworkSettings {
+pub(super) struct PerceptronSettings {
     hidden_layer_sizes: Vec<usize>,
     activation: ActivationFunction,
     alpha: f64,
@@ -58,7 +58,7 @@ pub(super) struct MultilayerPerceptron {
 impl MultilayerPerceptron {
     /// Trains a network that predicts classes.
     pub(super) fn fit_classes(
-        settings: &NetworkSettings,
+        settings: &PerceptronSettings,
         training: TrainingSet<'_>,
         run: FitRun<'_>,
     ) -> Result<MultilayerPerceptron> {
@@ -76,7 +76,7 @@ impl MultilayerPerceptron {
 
     /// Trains a network until its loss no longer falls, for `max_iter` epochs at most.
     fn train(
-        settings: &NetworkSettings,
+        settings: &PerceptronSettings,
         rows: &TrainingRows<'_>,
         run: FitRun<'_>,
     ) -> Result<MultilayerPerceptron> {
@@ -162,7 +162,7 @@ pub(super) struct NumberNetwork {
 impl NumberNetwork {
     /// Trains a network that predicts numbers.
     pub(super) fn fit(
-        settings: &NetworkSettings,
+        settings: &PerceptronSettings,
         training: NumberTrainingSet<'_>,
         run: FitRun<'_>,
     ) -> Result<NumberNetwork> {
@@ -206,7 +206,7 @@ fn one_hot(labels: ClassLabels<'_>) -> Vec<f32> {
 /// Trains on all rows once, in a random order that depends on the epoch; returns the mean loss of a
 /// row.
 fn train_epoch(
-    settings: &NetworkSettings,
+    settings: &PerceptronSettings,
     network: &TrainableNetwork,
     optimizer: &mut NetworkOptimizer,
     rows: &TrainingRows<'_>,

@@ -16,7 +16,7 @@ const MIN_RATE: f64 = 1e-6;
 pub(super) struct OptimizerSettings {
     solver: SolverKind,
     #[serde(rename = "learning_rate")]
-    schedule: RateSchedule,
+    schedule: LearningRateSchedule,
     learning_rate_init: f64,
 }
 
@@ -30,7 +30,7 @@ enum SolverKind {
 /// Schedule of the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RateSchedule {
+enum LearningRateSchedule {
     Constant,
     /// Initial rate divided by the square root of one plus the number of rows seen.
     InvScaling,
@@ -51,7 +51,7 @@ pub(super) struct NetworkOptimizer {
     /// Elements of all parameters, one parameter after another.
     weights: Vec<f32>,
     rule: UpdateRule,
-    schedule: RateSchedule,
+    schedule: LearningRateSchedule,
     first_rate: f64,
     rate: f64,
     rows_seen: usize,
@@ -129,7 +129,7 @@ impl NetworkOptimizer {
     /// Informs the schedule that an epoch of `rows` rows has ended.
     pub(super) fn end_epoch(&mut self, rows: usize) {
         self.rows_seen += rows;
-        if self.schedule == RateSchedule::InvScaling {
+        if self.schedule == LearningRateSchedule::InvScaling {
             self.rate = self.first_rate / (self.rows_seen as f64 + 1.0).sqrt();
         }
     }
@@ -137,7 +137,7 @@ impl NetworkOptimizer {
     /// Lowers the learning rate once the loss no longer falls; returns false if the schedule has no
     /// lower one.
     pub(super) fn lower_rate(&mut self) -> bool {
-        if self.schedule != RateSchedule::Adaptive || self.rate <= MIN_RATE {
+        if self.schedule != LearningRateSchedule::Adaptive || self.rate <= MIN_RATE {
             return false;
         }
         self.rate /= 5.0;

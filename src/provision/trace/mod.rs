@@ -32,7 +32,7 @@ pub use trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
 pub use trace_reader::{ReadTrace, TraceOptions, read_accounting, read_trace, trace_key};
 pub(crate) use trace_statistics::month_of;
 pub use trace_statistics::{
-    ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeShare,
+    ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeCountShare,
     TraceStatistics, trace_statistics,
 };
 pub use trace_store::{JobTrace, TRACE_FORMAT, TraceSummary, write_trace};

@@ -33,7 +33,7 @@ pub struct TraceStatistics {
     /// Jobs that left the queue without having run.
     pub cancelled: CancelledWaits,
     /// Jobs by node count.
-    pub nodes: Vec<NodeShare>,
+    pub nodes: Vec<NodeCountShare>,
     /// Node hours of all runs.
     pub node_hours: f64,
     /// Run times, in hours.
@@ -79,7 +79,7 @@ pub struct CancelledWaits {
 
 /// Jobs with the same node count.
 #[derive(Debug, Clone, Serialize)]
-pub struct NodeShare {
+pub struct NodeCountShare {
     /// The node count; `None` combines all counts with small shares.
     pub nodes: Option<u32>,
     /// Share of all jobs.
@@ -251,7 +251,7 @@ fn cancelled_waits(jobs: &[TraceJob]) -> CancelledWaits {
     }
 }
 
-fn node_shares(jobs: &[TraceJob]) -> Vec<NodeShare> {
+fn node_shares(jobs: &[TraceJob]) -> Vec<NodeCountShare> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for job in jobs {
         let (count, hours) = sums.entry(job.nodes).or_insert((0.0, 0.0));
@@ -262,7 +262,7 @@ fn node_shares(jobs: &[TraceJob]) -> Vec<NodeShare> {
     let all_hours: f64 = sums.values().map(|(_, hours)| hours).sum();
 
     let mut shares = Vec::new();
-    let mut rest = NodeShare {
+    let mut rest = NodeCountShare {
         nodes: None,
         jobs: 0.0,
         node_hours: 0.0,
@@ -274,7 +274,7 @@ fn node_shares(jobs: &[TraceJob]) -> Vec<NodeShare> {
             rest.node_hours += node_hours;
             continue;
         }
-        shares.push(NodeShare {
+        shares.push(NodeCountShare {
             nodes: Some(nodes),
             jobs,
             node_hours,

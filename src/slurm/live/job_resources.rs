@@ -10,7 +10,7 @@ const MAX_TASKS: i64 = 1 << 20;
 
 /// The share of a job in a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HeldNode {
+pub(super) struct AllocatedNode {
     pub(super) name: String,
     /// Number of CPUs, or of cores.
     pub(super) cpus: i64,
@@ -49,7 +49,7 @@ pub(super) struct JobResources {
     /// A part of the request that this program cannot simulate.
     pub(super) unknown: Option<&'static str>,
     /// The shares of the job in each of its nodes, if listed.
-    pub(super) held_nodes: Vec<HeldNode>,
+    pub(super) held_nodes: Vec<AllocatedNode>,
     /// The generic resources that the job holds, by node.
     pub(super) held_gres: Vec<Vec<GresCount>>,
 }
@@ -131,7 +131,7 @@ impl ResourceValues {
 }
 
 /// Parses what a job holds on each node, in the forms of Slurm 22.05 and of 24.05.
-fn held_nodes(job: &Value) -> Option<Vec<HeldNode>> {
+fn held_nodes(job: &Value) -> Option<Vec<AllocatedNode>> {
     let rows = match &job["allocated_nodes"] {
         Value::Array(rows) => rows,
         _ => job["nodes"]["allocation"].as_array()?,
@@ -141,7 +141,7 @@ fn held_nodes(job: &Value) -> Option<Vec<HeldNode>> {
         let name = [&row["nodename"], &row["name"]].into_iter();
         let memory = [&row["memory_allocated"], &row["memory"]["allocated"]].into_iter();
         let cpus = number(&row["cpus"]["count"]);
-        held.push(HeldNode {
+        held.push(AllocatedNode {
             name: name.filter_map(Value::as_str).next()?.to_owned(),
             cpus: cpus.unwrap_or_else(|| allocated_cores(&row["sockets"])),
             counts_cores: cpus.is_none(),

@@ -18,7 +18,8 @@ mod trial_duration;
 mod trial_files;
 mod trial_process;
 mod wait_model_attempt;
-mod wandb_records;
+mod wandb_files;
+pub mod wandb_record;
 
 pub(crate) use answer_attempt::score_as_member;
 pub(crate) use command_attempt::{CommandAttempt, end_orphans};

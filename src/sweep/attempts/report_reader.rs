@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::report_line::parse_line;
-use super::wandb_records::{WandbFiles, WandbValues};
+use super::wandb_files::{GivenValues, WandbFiles};
 use poolcast_base::files;
 
 /// Maximum number of values of the metric that are kept. Hyperband compares trials up to there.
@@ -205,8 +205,8 @@ impl ReportReader {
         let metric = self.metric.as_deref();
         let of_wandb = &mut self.of_wandb;
         self.wandb.read(|values| match values {
-            WandbValues::Logged(values) => of_wandb.add(values, metric),
-            WandbValues::Summary(values) => of_wandb.set(values, metric),
+            GivenValues::Logged(values) => of_wandb.add(values, metric),
+            GivenValues::Summary(values) => of_wandb.set(values, metric),
         })?;
         for (file, report) in [
             (&mut self.file, &mut self.of_file),

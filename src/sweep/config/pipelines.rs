@@ -73,9 +73,9 @@ impl Serialize for PipelineSpaces {
 /// Implemented by hand, so that an error names the key within the space.
 impl<'de> Deserialize<'de> for PipelineSpaces {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PipelineSpaces, D::Error> {
-        struct OneOrMore;
+        struct SpacesVisitor;
 
-        impl<'de> Visitor<'de> for OneOrMore {
+        impl<'de> Visitor<'de> for SpacesVisitor {
             type Value = PipelineSpaces;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for PipelineSpaces {
             }
         }
 
-        deserializer.deserialize_any(OneOrMore)
+        deserializer.deserialize_any(SpacesVisitor)
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) enum SessionPart {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SessionBegin {
     #[prost(btree_map = "string, message", tag = "1")]
-    pub(super) hparams: BTreeMap<String, HyperParameter>,
+    pub(super) hparams: BTreeMap<String, HyperParameterRecord>,
     /// Seconds since 1970, in UTC.
     #[prost(double, tag = "5")]
     pub(super) start_time_secs: f64,
@@ -119,7 +119,7 @@ pub(super) struct SessionBegin {
 
 /// The value of a hyper-parameter, as in protobuf's `struct.proto`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HyperParameter {
+pub(super) struct HyperParameterRecord {
     #[prost(oneof = "HyperParameterValue", tags = "2, 3, 4")]
     pub(super) value: Option<HyperParameterValue>,
 }

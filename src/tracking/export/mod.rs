@@ -5,6 +5,5 @@ mod exported_runs;
 mod leveldb_log;
 mod tensorboard;
 mod wandb_export;
-mod wandb_record;
 
 pub use exported_runs::{ExportFormat, ExportedRuns, export_runs};

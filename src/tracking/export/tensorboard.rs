@@ -10,7 +10,7 @@ use prost::Message as _;
 use serde_json::Value;
 
 use super::event_record::{
-    Event, EventKind, FILE_VERSION, HyperParameter, HyperParameterData, HyperParameterValue,
+    Event, EventKind, FILE_VERSION, HyperParameterData, HyperParameterRecord, HyperParameterValue,
     PluginData, STRING_TYPE, SessionBegin, SessionEnd, SessionPart, SessionStatus, Summary,
     SummaryContent, SummaryMetadata, SummaryValue, TensorProto, TensorShape, append_event,
 };
@@ -171,14 +171,14 @@ fn session_begin(run: &TrackedRun) -> SessionBegin {
 }
 
 /// Converts the value of a hyper-parameter; `None` for lists and objects, which the plugin does not show.
-fn hyper_parameter(value: &Value) -> Option<HyperParameter> {
+fn hyper_parameter(value: &Value) -> Option<HyperParameterRecord> {
     let value = match value {
         Value::Number(number) => HyperParameterValue::Number(number.as_f64()?),
         Value::String(text) => HyperParameterValue::Text(text.clone()),
         Value::Bool(flag) => HyperParameterValue::Flag(*flag),
         Value::Null | Value::Array(_) | Value::Object(_) => return None,
     };
-    Some(HyperParameter { value: Some(value) })
+    Some(HyperParameterRecord { value: Some(value) })
 }
 
 fn session_end(run: &TrackedRun) -> SessionEnd {

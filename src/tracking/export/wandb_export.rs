@@ -11,17 +11,17 @@ use jiff::tz::TimeZone;
 use prost::Message as _;
 
 use super::leveldb_log::LevelDbLog;
-use super::wandb_record::{
-    ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, MetricOptions, MetricRecord,
-    MetricSummary, Record, RecordItem, RecordKind, RunExitRecord, RunRecord, StatsRecord,
-    SummaryRecord, Timestamp, VersionInfo,
-};
 use crate::runs::{TrackedEpoch, TrackedRun};
 use crate::wandb::{
     WandbValues, defined_metrics, goal_number, history_values, number_text, summary_values,
 };
 use poolcast_base::files;
 use poolcast_config::Goal;
+use poolcast_sweep::wandb_record::{
+    ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, MetricOptions, MetricRecord,
+    MetricSummary, Record, RecordItem, RecordKind, RunExitRecord, RunRecord, StatsRecord,
+    SummaryRecord, Timestamp, VersionInfo,
+};
 
 /// The oldest SDK that can read the file, as the SDK itself writes it.
 const MIN_CONSUMER: &str = "0.70.0";
@@ -166,6 +166,7 @@ fn items(values: WandbValues) -> Vec<RecordItem> {
 fn item(key: &str, value_json: String) -> RecordItem {
     RecordItem {
         key: key.to_owned(),
+        nested_key: Vec::new(),
         value_json,
     }
 }

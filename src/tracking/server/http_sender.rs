@@ -210,7 +210,7 @@ impl HttpSender {
     fn send_with_retries(
         &mut self,
         is_repeatable: bool,
-        try_once: impl Fn(&HttpSender) -> Result<Answer, TryError>,
+        try_once: impl Fn(&HttpSender) -> Result<HttpResponse, TryError>,
     ) -> Result<Option<Value>, SendError> {
         loop {
             self.check_deadline()?;
@@ -337,7 +337,7 @@ impl HttpSender {
         &self,
         received: ReceivedAnswer,
         is_final: fn(&str) -> bool,
-    ) -> Result<Answer, TryError> {
+    ) -> Result<HttpResponse, TryError> {
         let ReceivedAnswer {
             status,
             headers,
@@ -349,7 +349,7 @@ impl HttpSender {
             key.redact_document(document);
         }
         if (200..300).contains(&status) {
-            return Ok(Answer { document, headers });
+            return Ok(HttpResponse { document, headers });
         }
 
         let message = self.shown(&error_text(document, &body));
@@ -380,15 +380,15 @@ impl HttpSender {
 }
 
 /// The answer to an accepted request.
-struct Answer {
+struct HttpResponse {
     /// The JSON document in the answer, if it has one.
     document: Option<Value>,
     headers: HeaderMap,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Returns the answer if it has a JSON document, and a retryable error if not.
-    fn into_json(self) -> Result<Answer, TryError> {
+    fn into_json(self) -> Result<HttpResponse, TryError> {
         if self.document.is_some() {
             return Ok(self);
         }

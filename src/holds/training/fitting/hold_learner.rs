@@ -15,7 +15,7 @@ use super::judged_epochs;
 use super::progress::{ProgressListener, TrainingUpdate};
 use super::samples::SampleSet;
 use super::score::score_selected;
-use super::state::{CutChoices, TrainingState};
+use super::state::{CutChoices, HoldTrainingState};
 use super::static_range::StaticRange;
 use super::time_cuts::TimeCut;
 use crate::config::TrainingSettings;
@@ -38,7 +38,7 @@ pub(crate) struct HoldLearner<'a> {
     /// For each cut, the range of each static feature over the samples that are learned from.
     ranges: Vec<StaticRange>,
     /// The files that the training keeps up to date; `None` for a training in memory.
-    pub(crate) record: Option<RunRecord<'a>>,
+    pub(crate) record: Option<RunFiles<'a>>,
     gradient: Gradient,
     /// Ends the training early, given all epochs so far.
     ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
@@ -46,7 +46,7 @@ pub(crate) struct HoldLearner<'a> {
 }
 
 /// The files of a run that are written with each epoch.
-pub(crate) struct RunRecord<'a> {
+pub(crate) struct RunFiles<'a> {
     /// The run's directory.
     pub(crate) dir: &'a Path,
     pub(crate) clock: EpochClock,
@@ -63,7 +63,7 @@ impl Learner for HoldLearner<'_> {
 
     fn gradient(
         &mut self,
-        state: &TrainingState,
+        state: &HoldTrainingState,
         number: usize,
         rows: &[usize],
     ) -> Result<LossGradient<'_>> {
@@ -96,7 +96,7 @@ impl Learner for HoldLearner<'_> {
 
     fn judge(
         &mut self,
-        state: &mut TrainingState,
+        state: &mut HoldTrainingState,
         learned: &LearnedEpoch,
     ) -> Result<Epoch, TrainError> {
         let predictions = self.predict(state)?;
@@ -127,7 +127,7 @@ impl Learner for HoldLearner<'_> {
 
     fn after_batch(
         &mut self,
-        _state: &mut TrainingState,
+        _state: &mut HoldTrainingState,
         progress: &BatchProgress,
     ) -> Result<ControlFlow<()>> {
         Ok((self.listener)(TrainingUpdate::Batch {
@@ -186,7 +186,7 @@ impl<'a> HoldLearner<'a> {
     /// Fails when the listener stops it, and when a loss is NaN or infinite.
     pub(crate) fn train(
         mut self,
-        state: &mut TrainingState,
+        state: &mut HoldTrainingState,
         checkpoint: Option<Checkpoint<'_>>,
         interval: Duration,
     ) -> Result<TrainedNetwork, TrainError> {
@@ -228,12 +228,12 @@ impl<'a> HoldLearner<'a> {
 
     /// The predictions for samples that were not learned from. For each cut they are the logits of
     /// the epoch that the other cuts chose.
-    fn held_out_predictions(&self, state: &TrainingState) -> Result<RollingPredictions> {
+    fn held_out_predictions(&self, state: &HoldTrainingState) -> Result<RollingPredictions> {
         Ok(chosen_predictions(self.predict(state)?, &state.learner.0))
     }
 
     /// Predicts for each cut the samples that follow it, with that cut's model.
-    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
+    fn predict(&self, state: &HoldTrainingState) -> Result<RollingPredictions> {
         let mut predictions = RollingPredictions::default();
         for (number, (cut, state)) in self.cuts.iter().zip(&state.networks).enumerate() {
             let logits = score_selected(

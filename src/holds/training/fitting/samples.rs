@@ -12,7 +12,7 @@ use poolcast_tensors::{Dataset, Split, TensorSettings};
 
 /// Samples for models of one shape.
 pub(crate) struct SampleSet<'a> {
-    source: SampleSource<'a>,
+    source: SamplePlace<'a>,
     shape: ModelShape,
     /// True if the models read outcome tokens.
     takes_tokens: bool,
@@ -25,7 +25,7 @@ pub(crate) struct SampleSet<'a> {
 }
 
 /// The place of the inputs of samples.
-enum SampleSource<'a> {
+enum SamplePlace<'a> {
     /// Splits of tensors, one after another, each with the index of its first sample.
     Splits(&'a Dataset, Vec<(Split, usize)>),
     /// Holds in memory.
@@ -48,7 +48,7 @@ impl<'a> SampleSet<'a> {
             clusters.extend(dataset.column::<u32>(split, "group")?);
         }
         Ok(SampleSet {
-            source: SampleSource::Splits(dataset, first_samples),
+            source: SamplePlace::Splits(dataset, first_samples),
             shape,
             takes_tokens: architecture.takes_tokens(),
             labels,
@@ -64,7 +64,7 @@ impl<'a> SampleSet<'a> {
         architecture: &dyn Architecture,
     ) -> SampleSet<'a> {
         SampleSet {
-            source: SampleSource::Holds(holds),
+            source: SamplePlace::Holds(holds),
             shape,
             takes_tokens: architecture.takes_tokens(),
             labels: Vec::new(),
@@ -85,8 +85,8 @@ impl<'a> SampleSet<'a> {
     /// The number of samples.
     pub(crate) fn len(&self) -> usize {
         match &self.source {
-            SampleSource::Splits(..) => self.labels.len(),
-            SampleSource::Holds(holds) => holds.count,
+            SamplePlace::Splits(..) => self.labels.len(),
+            SamplePlace::Holds(holds) => holds.count,
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> SampleSet<'a> {
     /// The inputs of a sample.
     fn inputs(&self, sample: usize) -> Result<SampleInputs<'_>> {
         match &self.source {
-            SampleSource::Splits(dataset, first_samples) => {
+            SamplePlace::Splits(dataset, first_samples) => {
                 let (split, at) = place(first_samples, sample);
                 let tokens = self.takes_tokens.then(|| dataset.tokens(split, at));
                 Ok(SampleInputs {
@@ -108,7 +108,7 @@ impl<'a> SampleSet<'a> {
                     tokens: tokens.transpose()?,
                 })
             }
-            SampleSource::Holds(holds) => Ok(holds.inputs(sample)),
+            SamplePlace::Holds(holds) => Ok(holds.inputs(sample)),
         }
     }
 
@@ -116,11 +116,11 @@ impl<'a> SampleSet<'a> {
     fn statics(&self, sample: usize) -> &[f32] {
         match &self.source {
             _ if self.shape.s == 0 => &[],
-            SampleSource::Splits(dataset, first_samples) => {
+            SamplePlace::Splits(dataset, first_samples) => {
                 let (split, at) = place(first_samples, sample);
                 dataset.statics(split, at)
             }
-            SampleSource::Holds(holds) => holds.inputs(sample).statics,
+            SamplePlace::Holds(holds) => holds.inputs(sample).statics,
         }
     }
 

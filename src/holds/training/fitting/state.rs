@@ -13,7 +13,7 @@ use poolcast_models::optim::{self, LearnerState};
 
 /// The state of a training: one model for each time cut, then the final model, see
 /// [`super::time_cuts`].
-pub(crate) type TrainingState = optim::TrainingState<Model, Epoch, CutChoices>;
+pub(crate) type HoldTrainingState = optim::TrainingState<Model, Epoch, CutChoices>;
 
 /// For each model, the epoch that the predictions of the other models choose.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use anyhow::{Result, ensure};
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
-use super::hold_learner::{HoldLearner, RunRecord};
+use super::hold_learner::{HoldLearner, RunFiles};
 use super::progress::{ProgressListener, TrainingUpdate};
 use super::samples::{SampleSet, shared_bit_count, static_feature_count};
-use super::state::{CutChoices, TrainingState};
+use super::state::{CutChoices, HoldTrainingState};
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
 use crate::config::TrainingSettings;
 use crate::training::runs::LearnedHolds;
@@ -142,7 +142,7 @@ impl TrainingTask<'_> {
         let shape = model_shape(&self.dataset.summary.settings, settings, architecture);
         let samples = SampleSet::of_splits(self.dataset, &LEARNED_SPLITS, shape, architecture)?;
         let mut learner = HoldLearner::new(settings, samples, self.cuts, ends, listener)?;
-        learner.record = Some(RunRecord { dir, clock });
+        learner.record = Some(RunFiles { dir, clock });
         config.write(dir)?;
         write_history(dir, &state.history)?;
 
@@ -198,7 +198,7 @@ impl TrainingTask<'_> {
         checkpoint: Checkpoint<'_>,
         mode: StartMode,
         device: &Device,
-    ) -> Result<TrainingState> {
+    ) -> Result<HoldTrainingState> {
         let has_checkpoint = checkpoint.path.exists();
         let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
         ensure!(
@@ -227,7 +227,7 @@ pub(crate) fn initial_state(
     tensors: &TensorSettings,
     cuts: usize,
     device: &Device,
-) -> Result<TrainingState> {
+) -> Result<HoldTrainingState> {
     let architecture = settings.architecture()?;
     let shape = model_shape(tensors, settings, architecture);
     let mut models = Vec::with_capacity(cuts);
@@ -236,7 +236,7 @@ pub(crate) fn initial_state(
         models.push(model.computed_by(settings.engine, device)?);
     }
     let choices = CutChoices(vec![CutChoice::default(); cuts]);
-    Ok(TrainingState::new(models, choices))
+    Ok(HoldTrainingState::new(models, choices))
 }
 
 /// The shape of the network of a training with `settings` on samples with the settings `tensors`.

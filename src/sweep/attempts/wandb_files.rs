@@ -6,10 +6,11 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use prost::{Message, Oneof};
+use prost::Message as _;
 use serde_json::{Map, Value};
 
 use super::report_line::parse_value;
+use super::wandb_record::{Record, RecordItem, RecordKind};
 use poolcast_base::files;
 
 /// Size of a block, in bytes. No chunk crosses the end of one.
@@ -25,47 +26,8 @@ const FILE_HEADER_BYTES: u64 = 7;
 const READ_BYTES: u64 = 1 << 20;
 const MAX_RECORD_BYTES: usize = 16 << 20;
 
-/// A record; other kinds than these are skipped.
-#[derive(Clone, PartialEq, Message)]
-struct Record {
-    #[prost(oneof = "RecordKind", tags = "2, 3")]
-    kind: Option<RecordKind>,
-}
-
-#[derive(Clone, PartialEq, Oneof)]
-enum RecordKind {
-    /// One call of `wandb.log`.
-    #[prost(message, tag = "2")]
-    History(HistoryRecord),
-    /// Values that the program has set in the summary.
-    #[prost(message, tag = "3")]
-    Summary(SummaryRecord),
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct HistoryRecord {
-    #[prost(message, repeated, tag = "1")]
-    items: Vec<RecordItem>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SummaryRecord {
-    #[prost(message, repeated, tag = "1")]
-    items: Vec<RecordItem>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RecordItem {
-    #[prost(string, tag = "1")]
-    key: String,
-    #[prost(string, repeated, tag = "2")]
-    nested_key: Vec<String>,
-    #[prost(string, tag = "16")]
-    value_json: String,
-}
-
 /// Values that a program gave to `wandb`.
-pub(super) enum WandbValues {
+pub(super) enum GivenValues {
     /// One call of `wandb.log`.
     Logged(Map<String, Value>),
     /// Values that it has set in the summary.
@@ -91,7 +53,7 @@ impl WandbFiles {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub(super) fn read(&mut self, mut on_values: impl FnMut(WandbValues)) -> Result<()> {
+    pub(super) fn read(&mut self, mut on_values: impl FnMut(GivenValues)) -> Result<()> {
         for path in run_files(&self.dir) {
             let file = self.files.entry(path.clone()).or_default();
             file.read(&path, |record| {
@@ -122,10 +84,12 @@ fn run_files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn values_of(record: &[u8]) -> Option<WandbValues> {
+fn values_of(record: &[u8]) -> Option<GivenValues> {
     match Record::decode(record).ok()?.kind? {
-        RecordKind::History(history) => Some(WandbValues::Logged(item_values(history.items))),
-        RecordKind::Summary(summary) => Some(WandbValues::Summary(item_values(summary.items))),
+        RecordKind::History(history) => Some(GivenValues::Logged(item_values(history.item))),
+        RecordKind::Summary(summary) => Some(GivenValues::Summary(item_values(summary.update))),
+        // The run itself, its configuration and its resource usage.
+        _ => None,
     }
 }
 
@@ -244,6 +208,7 @@ impl RecordFile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wandb_record::HistoryRecord;
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
@@ -262,9 +227,9 @@ mod tests {
             nested_key: name.split('.').map(str::to_owned).collect(),
             value_json: (*value).to_owned(),
         };
-        let items = values.iter().map(item).collect();
-        let kind = Some(RecordKind::History(HistoryRecord { items }));
-        Record { kind }.encode_to_vec()
+        let item = values.iter().map(item).collect();
+        let kind = Some(RecordKind::History(HistoryRecord { item, step: None }));
+        Record { num: 1, kind }.encode_to_vec()
     }
 
     /// Reads a file that grows by `step` bytes at a time.
@@ -278,8 +243,8 @@ mod tests {
             let so_far = &bytes[..end.min(bytes.len())];
             fs_err::write(run.join("run-1.wandb"), so_far).expect("written");
             let read = files.read(|values| match values {
-                WandbValues::Logged(values) => found.push(json!(values)),
-                WandbValues::Summary(_) => {}
+                GivenValues::Logged(values) => found.push(json!(values)),
+                GivenValues::Summary(_) => {}
             });
             read.expect("read");
         }

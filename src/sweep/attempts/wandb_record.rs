@@ -1,22 +1,24 @@
-//! The records of a `.wandb` file: the messages of W&B's `wandb_internal.proto` that poolcast
-//! writes, with the same field numbers.
+//! The records of a `.wandb` file: the messages of W&B's `wandb_internal.proto` that poolcast writes or
+//! reads, with the same field numbers.
+
+#![expect(missing_docs, reason = "the fields have the names that W&B gives them")]
 
 use prost::{Message, Oneof};
 
 /// One record of a file.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Record {
+pub struct Record {
     /// Record number, counted from 1.
     #[prost(int64, tag = "1")]
-    pub(super) num: i64,
+    pub num: i64,
     /// Content of the record.
     #[prost(oneof = "RecordKind", tags = "2, 3, 7, 12, 17, 18, 21")]
-    pub(super) kind: Option<RecordKind>,
+    pub kind: Option<RecordKind>,
 }
 
 /// Content of a record.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum RecordKind {
+pub enum RecordKind {
     /// One line of the history.
     #[prost(message, tag = "2")]
     History(HistoryRecord),
@@ -42,141 +44,144 @@ pub(super) enum RecordKind {
 
 /// The program that wrote the file.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HeaderRecord {
+pub struct HeaderRecord {
     #[prost(message, optional, tag = "1")]
-    pub(super) version_info: Option<VersionInfo>,
+    pub version_info: Option<VersionInfo>,
 }
 
 /// Versions of the program that wrote the file and of the oldest SDK that can read it.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct VersionInfo {
+pub struct VersionInfo {
     #[prost(string, tag = "1")]
-    pub(super) producer: String,
+    pub producer: String,
     #[prost(string, tag = "2")]
-    pub(super) min_consumer: String,
+    pub min_consumer: String,
 }
 
 /// The definition of a metric.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct MetricRecord {
+pub struct MetricRecord {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub name: String,
     #[prost(message, optional, tag = "6")]
-    pub(super) options: Option<MetricOptions>,
+    pub options: Option<MetricOptions>,
     #[prost(message, optional, tag = "7")]
-    pub(super) summary: Option<MetricSummary>,
+    pub summary: Option<MetricSummary>,
     /// 1 to minimize, 2 to maximize.
     #[prost(int32, tag = "8")]
-    pub(super) goal: i32,
+    pub goal: i32,
 }
 
 /// The origin of a metric.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct MetricOptions {
+pub struct MetricOptions {
     /// True if the program has defined it.
     #[prost(bool, tag = "3")]
-    pub(super) defined: bool,
+    pub defined: bool,
 }
 
 /// What a table shows of a metric.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct MetricSummary {
+pub struct MetricSummary {
     #[prost(bool, tag = "1")]
-    pub(super) min: bool,
+    pub min: bool,
     #[prost(bool, tag = "2")]
-    pub(super) max: bool,
+    pub max: bool,
 }
 
 /// A run.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct RunRecord {
+pub struct RunRecord {
     #[prost(string, tag = "1")]
-    pub(super) run_id: String,
+    pub run_id: String,
     #[prost(string, tag = "2")]
-    pub(super) entity: String,
+    pub entity: String,
     #[prost(string, tag = "3")]
-    pub(super) project: String,
+    pub project: String,
     #[prost(message, optional, tag = "4")]
-    pub(super) config: Option<ConfigRecord>,
+    pub config: Option<ConfigRecord>,
     #[prost(string, tag = "6")]
-    pub(super) run_group: String,
+    pub run_group: String,
     #[prost(string, tag = "7")]
-    pub(super) job_type: String,
+    pub job_type: String,
     #[prost(string, tag = "8")]
-    pub(super) display_name: String,
+    pub display_name: String,
     #[prost(string, repeated, tag = "10")]
-    pub(super) tags: Vec<String>,
+    pub tags: Vec<String>,
     #[prost(message, optional, tag = "17")]
-    pub(super) start_time: Option<Timestamp>,
+    pub start_time: Option<Timestamp>,
 }
 
 /// A point in time, as in protobuf's `timestamp.proto`.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Timestamp {
+pub struct Timestamp {
     /// Seconds since 1970, in UTC.
     #[prost(int64, tag = "1")]
-    pub(super) seconds: i64,
+    pub seconds: i64,
     #[prost(int32, tag = "2")]
-    pub(super) nanos: i32,
+    pub nanos: i32,
 }
 
 /// The configuration of a run.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ConfigRecord {
+pub struct ConfigRecord {
     #[prost(message, repeated, tag = "1")]
-    pub(super) update: Vec<RecordItem>,
+    pub update: Vec<RecordItem>,
 }
 
 /// The summary of a run.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SummaryRecord {
+pub struct SummaryRecord {
     #[prost(message, repeated, tag = "1")]
-    pub(super) update: Vec<RecordItem>,
+    pub update: Vec<RecordItem>,
 }
 
 /// One line of the history.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HistoryRecord {
+pub struct HistoryRecord {
     #[prost(message, repeated, tag = "1")]
-    pub(super) item: Vec<RecordItem>,
+    pub item: Vec<RecordItem>,
     #[prost(message, optional, tag = "2")]
-    pub(super) step: Option<HistoryStep>,
+    pub step: Option<HistoryStep>,
 }
 
 /// Resource usage of a run at one time. Its kind is 0 (system), which protobuf does not encode.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct StatsRecord {
+pub struct StatsRecord {
     #[prost(message, optional, tag = "2")]
-    pub(super) timestamp: Option<Timestamp>,
+    pub timestamp: Option<Timestamp>,
     /// W&B prefixes their names with `system.`.
     #[prost(message, repeated, tag = "3")]
-    pub(super) item: Vec<RecordItem>,
+    pub item: Vec<RecordItem>,
 }
 
 /// Number of a line of the history.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct HistoryStep {
+pub struct HistoryStep {
     #[prost(int64, tag = "1")]
-    pub(super) num: i64,
+    pub num: i64,
 }
 
 /// A name and its value. W&B has `ConfigItem`, `SummaryItem`, `HistoryItem` and `StatsItem` for it;
 /// all have these fields.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct RecordItem {
+pub struct RecordItem {
     #[prost(string, tag = "1")]
-    pub(super) key: String,
+    pub key: String,
+    /// The names of a nested value, from the outside in, in place of the key; none in what poolcast writes.
+    #[prost(string, repeated, tag = "2")]
+    pub nested_key: Vec<String>,
     /// JSON, extended by `NaN`, `Infinity` and `-Infinity`.
     #[prost(string, tag = "16")]
-    pub(super) value_json: String,
+    pub value_json: String,
 }
 
 /// The end of a run.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct RunExitRecord {
+pub struct RunExitRecord {
     #[prost(int32, tag = "1")]
-    pub(super) exit_code: i32,
+    pub exit_code: i32,
     /// Run time in seconds.
     #[prost(int32, tag = "2")]
-    pub(super) runtime: i32,
+    pub runtime: i32,
 }
