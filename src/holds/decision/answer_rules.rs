@@ -312,9 +312,9 @@ mod tests {
         assert_eq!(answer(many(0.8)), (HoldAction::Probe, None));
         assert_eq!(answer(many(0.12)), (HoldAction::Probe, None));
         assert_eq!(
-            answer(many(0.04)),
+            answer(many(0.03)),
             (HoldAction::Later, POSSIBLE),
-            "half a success of 12"
+            "a third of a success of 12"
         );
         assert_eq!(answer(many(0.95)), (HoldAction::Release, PROBABLE));
         let two = evidence(0.15, 0.7).with(|one| one.cause.held = 2);
@@ -403,8 +403,8 @@ mod tests {
                 one.cause.recovered = recovered;
             })
         };
-        assert_eq!(answer(after(5, 0.4, 1)), (HoldAction::Probe, None));
-        assert_eq!(answer(after(5, 0.5, 1)), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(after(5, 0.3, 1)), (HoldAction::Probe, None));
+        assert_eq!(answer(after(5, 0.4, 1)), (HoldAction::Release, PROBABLE));
         assert_eq!(answer(after(1, 0.5, 1)), (HoldAction::Probe, None), "a try");
         assert_eq!(
             answer(after(12, 0.5, 1)),

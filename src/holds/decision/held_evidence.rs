@@ -17,9 +17,10 @@ use crate::answers::{
     RuleKey, ThingState,
 };
 
-/// Probability of success from which on one success of another job shows that a fault has passed, and a probe
-/// pays although a job failed a moment ago.
-pub(super) const TRY_FROM: f64 = 0.5;
+/// Expected successes from which on a run of one job is worth its cost: of that job, or of all that are held for its
+/// cause. From this probability on, one success of another job also shows that a fault has passed, and a failure a moment
+/// ago does not prevent a run. Chosen on the same logs as [`PASSING_FROM`], where values up to 0.6 answer as well.
+pub(super) const RUN_PAYS_FROM: f64 = 0.4;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
 pub(super) const RECOVERED_WITHOUT_ODDS: usize = 2;
@@ -248,7 +249,7 @@ impl HeldEvidence {
     /// a missing output if each may have been repaired before.
     pub(super) fn has_recovered(&self) -> bool {
         let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.cause.held);
-        let enough = if is_small && self.learned.odds.higher_now() >= TRY_FROM {
+        let enough = if is_small && self.learned.odds.higher_now() >= RUN_PAYS_FROM {
             1
         } else {
             RECOVERED_WITHOUT_ODDS

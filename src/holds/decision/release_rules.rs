@@ -2,7 +2,7 @@
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::held_answer::{HeldAnswer, HeldQuestion};
-use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, TRY_FROM};
+use super::held_evidence::{HeldEvidence, RECOVERED_WITHOUT_ODDS, RUN_PAYS_FROM};
 use crate::answers::{OriginState, RecoveryRecord};
 use crate::config::AdviceConfig;
 
@@ -39,12 +39,6 @@ pub(super) fn odds_reach_the_limit(question: &HeldQuestion<'_>) -> Option<HeldAn
     applies.then(|| release(AnswerFirmness::Probable))
 }
 
-/// Minimum probability of success of a probe.
-const MIN_PROBE_PROBABILITY: f64 = 0.05;
-/// Expected successes among the jobs of a cause from which on a try of one of them is worth a run. Chosen on the same
-/// logs as [`PASSING_FROM`](super::held_evidence::PASSING_FROM), where 0.6 answers as well.
-const MIN_EXPECTED_SUCCESSES: f64 = 0.4;
-
 /// Applies if a run of one of several jobs of a cause that may pass is worth its cost. It is about all jobs of the
 /// cause, so they get one answer. Where this log knows nothing, the run teaches more than the odds of other access
 /// points do.
@@ -53,7 +47,7 @@ pub(super) fn probe_of_cause(question: &HeldQuestion<'_>) -> Option<HeldAnswer> 
     let cause = &evidence.cause;
     let pays = cause.is_new
         || does_origin_answer(evidence)
-        || cause.best_odds >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / cause.held as f64);
+        || cause.best_odds * cause.held as f64 >= RUN_PAYS_FROM;
     let may_pass = question.is_passing()
         || evidence.origin.state == OriginState::Fails
         || !evidence.learned.has_outcomes
@@ -70,7 +64,7 @@ pub(super) fn try_of_lone_job(question: &HeldQuestion<'_>) -> Option<HeldAnswer>
     let outlasts_outages = evidence.learned.is_hold_too_old
         && is_due(evidence)
         && evidence.origin.state != OriginState::Fails;
-    let is_worth_a_run = outlasts_outages || evidence.cause.best_odds >= MIN_EXPECTED_SUCCESSES;
+    let is_worth_a_run = outlasts_outages || evidence.cause.best_odds >= RUN_PAYS_FROM;
     let applies = evidence.cause.held == 1 && question.is_passing() && is_worth_a_run;
     applies.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
@@ -80,7 +74,7 @@ fn is_due(evidence: &HeldEvidence) -> bool {
     !evidence.cause.failed_just_now
         || does_origin_answer(evidence)
         || evidence.cause.recovered > 0
-        || evidence.cause.best_odds >= TRY_FROM
+        || evidence.cause.best_odds >= RUN_PAYS_FROM
 }
 
 /// Returns true if the origin answers others again, though perhaps it lacks the file.
