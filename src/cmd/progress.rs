@@ -174,7 +174,7 @@ impl Progress {
         self.change(stage, |state| state.expected_s = Some(seconds));
     }
 
-    /// Begins `stage`, which ends those before it. Its work has `total` units, of which earlier calls did `found`.
+    /// Begins `stage`, which ends those before it. Its work has `total` units; earlier calls did `found` of them.
     /// A stage that the command does not list is part of the current one.
     pub(super) fn begin(&self, stage: Stage, total: u64, found: u64) {
         let mut stages = lock(&self.stages);

@@ -494,7 +494,7 @@ fn read_unsaid_hold(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     is_held_there.then(|| facts.on(Side::ExecutionPoint))
 }
 
-/// Reads an outcome that passes by itself from a reason of which no other part is known. Only codes of transfers and
+/// Reads an outcome that passes by itself from a reason without any other known part. Only codes of transfers and
 /// of no part of HTCondor leave it open who speaks: a policy or a person may use the same words for something else.
 fn read_passing_outcome(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     if !matches!(input.code, None | Some(0 | 12 | 13)) {

@@ -42,7 +42,7 @@ fn telling_features(table: &FeatureTable) -> Vec<&str> {
     let RowTargets::Classes(classes) = &table.targets else {
         return Vec::new();
     };
-    // Of two classes, each is told as well as the other.
+    // Of two classes, each is as easy to tell as the other.
     let told = match classes.names.len() {
         0..=2 => 1..2,
         count => 0..count as u32,

@@ -135,7 +135,7 @@ fn the_model_answers_where_no_rule_does() {
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
           probability of success if released unchanged: less than 1 %
-          similar earlier answers: 53 of 54 were right (98 %, at least 94 %)
+          similar earlier answers: 53 of 53 were right (100 %, at least 95 %)
           hold reason: Transfer output files failure at execution point slot1_20@localhost while sending files to access point localhost. Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53094/scratch/out.txt: (errno 2) No such file or directory
           owner: tester
           run: condor_q -hold 1185.0

@@ -14,7 +14,7 @@ pub(super) struct CholeskyFactor {
 }
 
 impl CholeskyFactor {
-    /// Factorises `matrix` `[n, n]`, of which the lower triangle is read. The method is the row by row form of Golub and
+    /// Factorises `matrix` `[n, n]`; only its lower triangle is read. The method is the row by row form of Golub and
     /// Van Loan, "Matrix computations", 4th edition, 4.2.
     pub(super) fn new(mut matrix: Vec<f64>, n: usize) -> CholeskyFactor {
         for row in 0..n {

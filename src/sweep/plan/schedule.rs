@@ -33,7 +33,7 @@ pub(crate) fn free_slots(workers: usize, running: usize, waiting: usize) -> usiz
     (workers.saturating_sub(running) + reserve).saturating_sub(waiting)
 }
 
-/// Returns true if no proposal will follow `proposals`, of which `ended` had ended before the last
+/// Returns true if no proposal will follow `proposals`; `ended` of them had ended before the last
 /// one was made. With `asha`, every trial must have had the chance of a promotion.
 pub(crate) fn is_complete(trials: &SweepTrials, proposals: &[Proposal], ended: usize) -> bool {
     match trials.config().wandb.sweep.asha() {
