@@ -2,6 +2,7 @@
 
 provision.py turnaround                   prints the seconds that a node needs between two jobs, from the jobs `turn`
 provision.py chains DIRECTORY NUMBER...   compares both chains in a busy queue, over the runs with these numbers
+provision.py start FORECAST START         checks a forecast of `provision start` by the start of the job, in epoch seconds
 provision.py kills DIRECTORY KILLS        checks a chain that was killed KILLS times
 provision.py replay DIRECTORY             checks the simulation of all jobs
 """
@@ -47,6 +48,16 @@ def check_chains(directory, numbers):
     assert overlap < 15, "the chain overlaps too long"
 
 
+def check_start(forecast, start):
+    print(f"started {start - forecast['start_p50_s']} s after the median of {forecast['draws']} draws; forecast: {forecast}")
+    assert forecast["answer"] == "expected", forecast
+    assert forecast["now_s"] <= forecast["start_p10_s"] <= forecast["start_p50_s"] <= forecast["start_p90_s"]
+    # No job that is submitted later starts first. A minute is the turnaround of nodes on a busy machine.
+    assert start <= forecast["start_by_limits_s"] + 60, "the job started later than if all others had run to their limits"
+    [shape] = forecast["shapes"]
+    assert shape["planned_start_s"] and shape["nodes"] == 1 and shape["limit_s"] == 60, shape
+
+
 def check_kills(directory, kills):
     links = [int(link) for link in (directory / "short.out").read_text().split()]
     print(f"a chain that was killed {kills} times, and whose controller was away, ran its links: {links}")
@@ -72,6 +83,8 @@ if what == "turnaround":
     print(round(sum(all_gaps) / len(all_gaps)))
 elif what == "chains":
     check_chains(pathlib.Path(directory), rest)
+elif what == "start":
+    check_start(json.loads(pathlib.Path(directory).read_text()), int(rest[0]))
 elif what == "kills":
     check_kills(pathlib.Path(directory), int(rest[0]))
 else:

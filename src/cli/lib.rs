@@ -42,9 +42,9 @@ pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use program::program;
 pub use provision::{
-    DecisionArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
-    ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
-    ProvisionValidateArgs, WindowArgs,
+    ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
+    ProvisionSamplesArgs, ProvisionStartArgs, ProvisionStep, ProvisionTraceArgs,
+    ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs, WindowArgs,
 };
 pub use publish::PublishArgs;
 pub use rehearse::RehearseArgs;

@@ -56,7 +56,7 @@ fn documented_sessions_print_what_is_shown() {
         ("docs/simulation.md", 2, &repository()),
         ("docs/dag.md", 3, &repository()),
         ("docs/pipelines.md", 4, &repository()),
-        ("docs/provision.md", 9, &chains),
+        ("docs/provision.md", 10, &chains),
         // docs/provision.md has its commands, too, so they find their work done.
         ("README.md", 3, &chains),
     ] {

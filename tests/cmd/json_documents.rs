@@ -555,6 +555,7 @@ fn wait_model_documents() -> PrintedKeys {
 /// Returns the keys for a queue that is given as files, and for a chain.
 fn live_documents() -> PrintedKeys {
     let mut printed = provision_live::submission_documents();
+    printed.extend(provision_live::start_documents());
     printed.extend(provision_live::chain_documents());
     printed
 }

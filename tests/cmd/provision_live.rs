@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::docs;
 use crate::json_documents::{self, PrintedKeys};
 use crate::place::{Outcome, Place};
 use crate::sweep::wait;
@@ -253,6 +254,71 @@ fn shared_nodes_are_forecast_from_files() {
     }
 }
 
+/// Slurm's plan, in steps of a minute, is in the same listing. It plans the last job behind one that is to use its node.
+#[test]
+fn starts_of_pending_jobs_are_near_slurms_plan() {
+    let place = Place::new();
+    advise_on_shared_nodes(&place, "shared-nodes.txt", "", "");
+    let start = |args: &str| {
+        place.run(&format!(
+            "provision start {args} --queue queue.json --node-list nodes --at 1796068664 --json"
+        ))
+    };
+    let mut early_s = Vec::new();
+    for job in 19..=23 {
+        let outcome = start(&job.to_string());
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        let forecast: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let seconds = |key: &str| forecast[key].as_i64().expect("a time");
+        early_s.push(seconds("planned_start_s") - seconds("start_p50_s"));
+    }
+    assert_eq!(early_s, [0, 60, 0, 60, 360]);
+
+    let shapes = start("23 --shape 2 --shape 2x2");
+    let shapes: Value = serde_json::from_str(&shapes.stdout).expect("JSON");
+    assert_eq!(shapes["shapes"][0]["answer"], "expected");
+    assert_eq!(shapes["shapes"][1]["because"], "unknown_request");
+    let started = start("14");
+    assert!(
+        started.stdout.contains(r#""answer": "started""#),
+        "{started}"
+    );
+}
+
+/// The queue of a real cluster in one night, whose jobs started later as the trace says.
+#[test]
+fn pending_jobs_start_where_their_priority_is() {
+    let place = docs::repository();
+    let data = "tests/data/provision";
+    place.stdout(&format!(
+        "provision trace {data}/jobs.txt.xz -o trace --tz America/Chicago"
+    ));
+    let start = |args: &str| {
+        let files = format!("--queue {data}/queue.json --node-list {data}/nodes.json");
+        place.run(&format!(
+            "provision start {args} --trace trace {files} --at 1678000000 --json"
+        ))
+    };
+    let of = |args: &str| -> Value { serde_json::from_str(&start(args).stdout).expect("JSON") };
+    let time_s = |forecast: &Value, key: &str| forecast[key].as_i64().expect("a time");
+
+    // It started after 24,595 s.
+    let near = of("736351 --shape 2:00:00 --shape 2-00 --shape 100x60");
+    let started_s = 1_678_000_000 + 24_595;
+    assert!((time_s(&near, "start_p10_s")..time_s(&near, "start_p90_s")).contains(&started_s));
+    // The last job of the queue, and the same job submitted now.
+    let behind = &near["shapes"][1];
+    assert!(time_s(behind, "start_p50_s") > time_s(&near, "start_p50_s"));
+    let short = &near["shapes"][0];
+    assert!(time_s(short, "start_p50_s") < time_s(&near, "start_p50_s"));
+    assert_eq!(near["shapes"][2]["because"], "too_large");
+
+    // The first job of the queue waited for days for a reason that the trace does not have.
+    let kept = start("730017");
+    assert_eq!(kept.code, Some(40), "{kept}");
+    assert!(kept.stdout.contains(r#""because": "should_run""#), "{kept}");
+}
+
 /// Reasons are as Slurm prints them.
 #[test]
 fn jobs_behind_limits_of_their_own_do_not_compete() {
@@ -282,6 +348,13 @@ fn jobs_behind_limits_of_their_own_do_not_compete() {
         json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1})
     );
     assert_eq!(later["expected"]["wait_s"], 1800);
+
+    for job in [20, 23, 30] {
+        let start = place.run(&format!("provision start {job} {FILES}"));
+        assert_eq!(start.code, Some(40), "{start}");
+        let why = "NO FORECAST: the job does not wait for its turn: ";
+        assert!(start.stdout.starts_with(why), "{start}");
+    }
 }
 
 /// A test directory with models of eight-hour jobs, and a queue in which job 7 is such a job.
@@ -359,6 +432,23 @@ pub(crate) fn submission_documents() -> PrintedKeys {
     let args = format!("provision advise trace --after 7 --model trees {FILES} --json");
     let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
     printed.extend(json_documents::printed_keys(&args, &document));
+    printed
+}
+
+/// Returns the keys that `start --json` prints, over all kinds of answers.
+pub(crate) fn start_documents() -> PrintedKeys {
+    let place = Place::new();
+    let mut printed = PrintedKeys::new();
+    for (job, change) in [
+        ("14", ""),
+        ("23 --shape 5 --shape 2x5", ""),
+        ("23", r#""features": "" -> "features": "[a|b]""#),
+    ] {
+        advise_on_shared_nodes(&place, "shared-nodes.txt", change, "");
+        let args = format!("provision start {job} --queue queue.json --node-list nodes --json");
+        let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
+        printed.extend(json_documents::printed_keys(&args, &document));
+    }
     printed
 }
 

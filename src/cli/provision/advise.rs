@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::decision_args::DecisionArgs;
-use crate::advise::moment_ms;
+use super::cluster_args::{ClusterArgs, QueueArgs};
 
 /// Arguments of `provision advise`.
 #[derive(Debug, Args)]
@@ -21,20 +20,16 @@ pub struct ProvisionAdviseArgs {
     /// such models, whose best one decides [default: forecasts]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,
-    /// File with the output of `squeue --all --states=all --json`, or `-` for standard input; no
-    /// program of Slurm is then queried
-    #[arg(long, value_name = "FILE")]
-    pub queue: Option<PathBuf>,
-    /// File with the output of `sinfo --all --json`, or of `scontrol --all --oneliner show node` where jobs share nodes
-    #[arg(long, value_name = "FILE", requires = "queue")]
-    pub node_list: Option<PathBuf>,
-    /// Time of the queue in the file, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or
-    /// seconds since 1970 [default: the time of its last change]
-    #[arg(long, value_name = "TIME", value_parser = moment_ms, requires = "queue")]
-    pub at: Option<i64>,
-    /// Settings of the decision.
+    /// The queue.
     #[command(flatten)]
-    pub decision: DecisionArgs,
+    pub queue: QueueArgs,
+    /// Cost of an hour of interruption, in hours of overlap [default: the first of
+    /// `provision.cost_ratio`]
+    #[arg(long, value_name = "C")]
+    pub cost_ratio: Option<f64>,
+    /// Facts about the cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Print the advice as JSON
     #[arg(long)]
     pub json: bool,

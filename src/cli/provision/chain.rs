@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::decision_args::DecisionArgs;
+use super::cluster_args::ClusterArgs;
 use poolcast_slurm::chain::ChainTiming;
 
 /// Arguments of `provision chain`.
@@ -35,9 +35,13 @@ pub struct ProvisionChainArgs {
     /// Interval between submit decisions, in seconds
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub every: u32,
-    /// Settings of the decision.
+    /// Cost of an hour of interruption, in hours of overlap [default: the first of
+    /// `provision.cost_ratio`]
+    #[arg(long, value_name = "C")]
+    pub cost_ratio: Option<f64>,
+    /// Facts about the cluster.
     #[command(flatten)]
-    pub decision: DecisionArgs,
+    pub cluster: ClusterArgs,
     /// Submit nothing: print the state of the chain, the next command, and whether Slurm would
     /// accept it
     #[arg(long)]

@@ -2,9 +2,10 @@
 
 mod advise;
 mod chain;
-mod decision_args;
+mod cluster_args;
 mod replay;
 mod samples;
+mod start;
 mod trace;
 mod train;
 mod validate;
@@ -14,9 +15,10 @@ use clap::{Args, Subcommand};
 
 pub use advise::ProvisionAdviseArgs;
 pub use chain::ProvisionChainArgs;
-pub use decision_args::DecisionArgs;
+pub use cluster_args::{ClusterArgs, QueueArgs};
 pub use replay::ProvisionReplayArgs;
 pub use samples::ProvisionSamplesArgs;
+pub use start::ProvisionStartArgs;
 pub use trace::ProvisionTraceArgs;
 pub use train::ProvisionTrainArgs;
 pub use validate::ProvisionValidateArgs;
@@ -75,6 +77,13 @@ pub enum ProvisionStep {
     /// Example: poolcast provision advise trace --after 4711
     #[command(verbatim_doc_comment)]
     Advise(ProvisionAdviseArgs),
+    /// Forecast when a pending job starts, also with other nodes or limits
+    ///
+    /// Queries `squeue`, `sinfo` and `sacct`, or reads their files, draws a run time for each job that runs or waits, and simulates the queue. Prints the 10 % quantile, the median and the 90 % quantile of the start, beside the start that Slurm plans as if all jobs ran to their limits. With `--shape`, it does the same for jobs of other shapes that are submitted now in its place, such as one with a shorter limit. Submits and changes nothing. Exit code 40 means that there is no forecast: the job is held, depends on another, or the queue cannot be simulated.
+    ///
+    /// Example: poolcast provision start 4711 --shape 11:50:00 --shape 2x1-00
+    #[command(verbatim_doc_comment)]
+    Start(ProvisionStartArgs),
     /// Submit a script repeatedly, so that each job starts when the previous one ends
     ///
     /// Submits the first job, decides once a minute like `advise` whether to submit the next one, and ends once all requested jobs are submitted and the last one has started. Jobs find the number of the previous job in POOLCAST_PREDECESSOR, and their own number in the chain in POOLCAST_LINK. The state of the chain is in a directory: killed and restarted at any time, the command continues where it was, and no job runs twice. Exit code 40 means that the queue cannot be forecast: jobs share cores, Slurm hides jobs, or a job started far earlier than forecast.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::live_sources::{LivePast, advice_settings, cluster_view, now_s};
-use super::shared_flags::decision_config;
+use super::shared_flags::cluster_config;
 use crate::cmd::logs::user_salt;
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
@@ -39,7 +39,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the chain, and prints the results of its links.
 pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
-    let config = decision_config(&args.decision)?;
+    let config = cluster_config(&args.cluster, args.cost_ratio)?;
     check_script(&args.script)?;
     let dir = state_directory(args)?;
     let plan = ChainPlan {

@@ -6,14 +6,17 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::slurm_keys::slurm_replay;
+use crate::cmd::logs::user_salt;
+use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_cli::QueueArgs;
 use poolcast_provision::config::{NodeCount, ProvisionConfig};
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 use poolcast_slurm::live::{
-    AdviceSettings, ClusterListing, ClusterView, NodeListing, PastRuns, QueueListing,
-    SlurmSettings, query_accounting, query_nodes, query_settings,
+    AdviceSettings, ClusterListing, ClusterView, ListedJob, NodeListing, PastRuns, QueueListing,
+    SlurmSettings, query_accounting, query_nodes, query_queue, query_settings,
 };
 use poolcast_sweep::config::Config;
 
@@ -86,10 +89,103 @@ impl LivePast {
             missing,
         })
     }
+
+    /// Notes the missing information.
+    pub(super) fn note_missing(&self) {
+        for missing in &self.missing {
+            output::note(&format!("missing: {missing}"));
+        }
+    }
+}
+
+/// A cluster at one time, with its past runs.
+pub(super) struct LiveCluster {
+    listing: QueueListing,
+    nodes: Option<NodeListing>,
+    settings: Option<SlurmSettings>,
+    salt: OwnerSalt,
+    /// The past runs.
+    pub(super) past: LivePast,
+    /// The prediction time, in epoch seconds.
+    pub(super) now_s: i64,
+}
+
+impl LiveCluster {
+    /// Reads the files of `args`, or queries Slurm, and reads the past runs from the trace in `dir`.
+    pub(super) fn read(dir: Option<&Path>, args: &QueueArgs) -> Result<LiveCluster> {
+        let salt = user_salt()?;
+        let queries_slurm = args.queue.is_none();
+        let mut past = LivePast::find(dir, queries_slurm, &salt)?;
+        let missing = &mut past.missing;
+        let settings = match queries_slurm {
+            true => query_cluster_settings(missing),
+            false => None,
+        };
+        let (listing, nodes) = listings(args, settings.as_ref(), missing)?;
+        if listing.left_out > 0 {
+            let jobs = output::counted(listing.left_out, "job");
+            missing.push(format!("{jobs} with invalid data"));
+        }
+        let now_s = match (args.at, queries_slurm) {
+            (Some(at_ms), _) => at_ms.div_euclid(1000),
+            (None, false) => listing.last_event_s(),
+            (None, true) => now_s(&listing, true),
+        };
+        Ok(LiveCluster {
+            listing,
+            nodes,
+            settings,
+            salt,
+            past,
+            now_s,
+        })
+    }
+
+    /// The view for forecasts.
+    pub(super) fn view(&self, provision: &ProvisionConfig) -> ClusterView<'_> {
+        let listing = ClusterListing {
+            queue: &self.listing,
+            nodes: self.nodes.as_ref(),
+            settings: self.settings.as_ref(),
+        };
+        cluster_view(self.now_s, &listing, &self.past, &self.salt, provision)
+    }
+
+    /// Returns the job `name`.
+    pub(super) fn job(&self, name: &str) -> Result<&ListedJob> {
+        self.listing.find(name).with_context(|| {
+            hinted(
+                format!("`squeue` lists no job {name}"),
+                "list your jobs with `squeue --me`; Slurm drops a job some minutes after it ends",
+            )
+        })
+    }
+}
+
+/// The jobs, and the nodes if they are known.
+fn listings(
+    args: &QueueArgs,
+    settings: Option<&SlurmSettings>,
+    missing: &mut Vec<String>,
+) -> Result<(QueueListing, Option<NodeListing>)> {
+    let Some(file) = &args.queue else {
+        let listing = query_queue().context(hinted(
+            "cannot query Slurm's queue",
+            "if this machine has no Slurm commands, save the output of `squeue --all --states=all --json` and give it as `--queue FILE`",
+        ))?;
+        return Ok((listing, query_node_listing(settings, missing)));
+    };
+    let listing = QueueListing::parse(&read_file(file)?)
+        .with_context(|| format!("cannot use the queue `{}`", file.display()))?;
+    let nodes = args.node_list.as_ref().map(|file| {
+        NodeListing::parse(&read_file(file)?)
+            .with_context(|| format!("cannot use the node list `{}`", file.display()))
+    });
+    Ok((listing, nodes.transpose()?))
 }
 
 /// Reads the file `name`, or standard input for `-`.
-pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
+fn read_file(name: &Path) -> Result<Vec<u8>> {
     if name.as_os_str() != "-" {
         return Ok(files::read_artefact(name, MAX_FILE_BYTES)?);
     }

@@ -7,6 +7,7 @@ mod replay;
 mod samples;
 mod shared_flags;
 mod slurm_keys;
+mod start;
 mod trace;
 mod train;
 mod validate;
@@ -25,6 +26,7 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
         ProvisionStep::Train(args) => train::run(args),
         ProvisionStep::Validate(args) => validate::run(args),
         ProvisionStep::Advise(args) => advise::run(args),
+        ProvisionStep::Start(args) => start::run(args),
         ProvisionStep::Chain(args) => chain::run(args),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cmd::flags::{flag, flags};
 use poolcast_base::error::hinted;
-use poolcast_cli::{DecisionArgs, WindowArgs};
+use poolcast_cli::{ClusterArgs, WindowArgs};
 use poolcast_provision::config::SchedulerKind;
 use poolcast_sweep::config::Config;
 
@@ -33,12 +33,12 @@ pub(super) fn windows_config<const N: usize>(
     Ok(config)
 }
 
-/// The configuration of decisions on a live Slurm, with the overrides of the flags.
-pub(super) fn decision_config(args: &DecisionArgs) -> Result<Config> {
+/// The configuration of forecasts on a live Slurm, with the overrides of the flags.
+pub(super) fn cluster_config(args: &ClusterArgs, cost_ratio: Option<f64>) -> Result<Config> {
     let given = flags([
         ("provision.nodes", flag(&args.nodes)),
         ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-        ("provision.cost_ratio", flag(&args.cost_ratio)),
+        ("provision.cost_ratio", flag(&cost_ratio)),
         ("provision.draws", flag(&args.draws)),
     ]);
     let config = Config::load(args.config.as_deref(), &given)?;

@@ -3,9 +3,12 @@
 use poolcast_base::output;
 use poolcast_provision::trace::TraceZone;
 use poolcast_slurm::live::{
-    ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState,
-    SubmissionAdvice, SubmissionAnswer,
+    ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState, StartAnswer,
+    StartForecast, StartTimes, SubmissionAdvice, SubmissionAnswer,
 };
+
+/// The note where jobs share nodes.
+const SHARED_NODES: &str = "jobs share nodes: simulated by cores, memory and GPUs\n";
 
 /// The whole advice.
 pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> String {
@@ -22,7 +25,7 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
         queue(advice.nodes, &advice.queue, advice.ended_runs),
     );
     if advice.shares_nodes {
-        text.push_str("jobs share nodes: simulated by cores, memory and GPUs\n");
+        text.push_str(SHARED_NODES);
     }
     if let Some(expected) = &advice.expected {
         text.push_str(&expectation(expected));
@@ -37,6 +40,86 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
         ));
     }
     text
+}
+
+/// The whole forecast of the start of a job, and of jobs of other shapes.
+pub(in crate::cmd) fn start(forecast: &StartForecast, zone: &TraceZone) -> String {
+    let clock = WallClock {
+        now_s: forecast.now_s,
+        zone,
+    };
+    let mut text = format!("{}\n", start_words(forecast, &clock));
+    if let Some(start_s) = forecast.planned_start_s {
+        text.push_str(&format!(
+            "Slurm itself plans to start it {} (`squeue --start`), as if all jobs ran to their limits\n",
+            clock.at(start_s)
+        ));
+    }
+    text.push_str(&format!(
+        "\nit is {} {}; {}\n{}\n",
+        wall_time(forecast.now_s, zone),
+        zone.name,
+        job(&forecast.job, &clock),
+        queue(forecast.nodes, &forecast.queue, forecast.ended_runs),
+    ));
+    if forecast.shares_nodes {
+        text.push_str(SHARED_NODES);
+    }
+    if !forecast.shapes.is_empty() {
+        text.push_str("\nsubmitted now in its place:\n");
+        text.push_str(&output::aligned_table(&shape_rows(forecast, zone)));
+        for shape in &forecast.shapes {
+            if let StartAnswer::None { reason } = &shape.answer {
+                let span = output::time_span(shape.limit_s * 1000);
+                let nodes = output::counted(shape.nodes as usize, "node");
+                text.push_str(&format!(
+                    "{nodes} for {span}: {}\n",
+                    no_advice_words(reason)
+                ));
+            }
+        }
+    }
+    text
+}
+
+fn start_words(forecast: &StartForecast, clock: &WallClock<'_>) -> String {
+    match (&forecast.answer, forecast.job.start_s) {
+        (StartAnswer::Started, Some(start_s)) => format!("STARTED {}", clock.at(start_s)),
+        (StartAnswer::Started, None) => "STARTED".to_owned(),
+        (StartAnswer::Expected(times), _) => format!(
+            "STARTS {} in the median of {}; in 10 % of them by {}, in 90 % by {}",
+            clock.at(times.start_p50_s),
+            output::counted(times.draws, "draw"),
+            wall_time(times.start_p10_s, clock.zone),
+            wall_time(times.start_p90_s, clock.zone),
+        ),
+        (StartAnswer::None { reason }, _) => {
+            format!("NO FORECAST: {}", no_advice_words(reason))
+        }
+    }
+}
+
+fn shape_rows(forecast: &StartForecast, zone: &TraceZone) -> Vec<Vec<String>> {
+    let head = ["nodes", "limit", "10 %", "median", "90 %", "Slurm's plan"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for shape in &forecast.shapes {
+        let start = |of: fn(&StartTimes) -> i64| match &shape.answer {
+            StartAnswer::Expected(times) => wall_time(of(times), zone),
+            StartAnswer::Started | StartAnswer::None { .. } => "-".to_owned(),
+        };
+        let planned = shape
+            .planned_start_s
+            .map(|start_s| wall_time(start_s, zone));
+        rows.push(vec![
+            shape.nodes.to_string(),
+            output::time_span(shape.limit_s * 1000),
+            start(|times| times.start_p10_s),
+            start(|times| times.start_p50_s),
+            start(|times| times.start_p90_s),
+            planned.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    rows
 }
 
 /// The prediction of the model that decided the answer.
@@ -116,7 +199,11 @@ pub(in crate::cmd) fn no_advice_words(reason: &NoAdviceReason) -> String {
         NoAdviceReason::HiddenJobs => {
             "Slurm hides the jobs of other users (PrivateData), so their queue is unknown".to_owned()
         }
+        NoAdviceReason::NotItsTurn(why) => format!("the job does not wait for its turn: {why}"),
         NoAdviceReason::UnknownReason(what) => format!("this version does not know {what}"),
+        NoAdviceReason::ShouldRun => {
+            "there is room for the job, and still Slurm has not started it: what keeps it waiting is not listed".to_owned()
+        }
         NoAdviceReason::UnlikeSlurm => {
             "the forecast contradicts Slurm's own plan (`sbatch --test-only`), so its picture of this cluster is wrong".to_owned()
         }

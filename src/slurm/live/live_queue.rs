@@ -1,5 +1,6 @@
 //! Builds the queue of one partition, in the form that forecasts need, from Slurm's listings.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -81,8 +82,8 @@ pub(super) struct LiveQueue {
     pub(super) user: u32,
     /// Slurm's priority of each waiting job, if known: its tier and its rank there.
     priorities: Vec<Option<(i64, i64)>>,
-    /// The tier of the queried job.
-    tier: i64,
+    /// The place of the queried job: its tier, its priority there, and the time since which it waits.
+    asked_place: QueuePriority,
     /// What jobs hold and request, if they share nodes.
     shared: Option<SharedJobs>,
     /// True if jobs wait in the order of Slurm's priorities, regardless of their size.
@@ -107,6 +108,17 @@ impl SharedJobs {
     }
 }
 
+/// The place of a job in its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskedPlace {
+    /// That of a job like the queried one which is submitted now: behind all others of its tier.
+    Behind,
+    /// That of a job which replaces the queried, pending one, and is submitted now.
+    InsteadOfIt,
+    /// Its own, where it is pending.
+    Own,
+}
+
 /// Where the jobs of a queue run.
 struct QueuePlace<'a> {
     partition: &'a str,
@@ -126,6 +138,30 @@ impl QueuePlace<'_> {
     }
 }
 
+/// What the order of waiting jobs depends on.
+#[derive(Debug, Clone, Copy)]
+struct QueuePriority {
+    tier: i64,
+    rank: i64,
+    since_s: i64,
+}
+
+impl QueuePriority {
+    /// The place of a job that is submitted at `now_s`.
+    fn behind_all(now_s: i64) -> QueuePriority {
+        QueuePriority {
+            tier: 0,
+            rank: i64::MIN,
+            since_s: now_s,
+        }
+    }
+
+    /// A key by which the job that is to start first comes first.
+    fn order(self) -> (Reverse<(i64, i64)>, i64) {
+        (Reverse((self.tier, self.rank)), self.since_s)
+    }
+}
+
 /// Numbers users in the order of their first appearance.
 #[derive(Debug, Default)]
 struct UserNumbers {
@@ -140,7 +176,8 @@ impl UserNumbers {
 }
 
 impl LiveQueue {
-    /// Builds the queue of the first partition of `job`. If `job` runs, it runs until `job_end_s`.
+    /// Builds the queue of the first partition of `job`, in which the queried job has the place `asked`. If `job`
+    /// runs, it runs until `job_end_s`.
     ///
     /// # Errors
     /// Fails if the number of nodes is unknown.
@@ -148,6 +185,7 @@ impl LiveQueue {
         view: &ClusterView<'_>,
         job: &ListedJob,
         job_end_s: Option<i64>,
+        asked: AskedPlace,
     ) -> Result<LiveQueue> {
         let partition = job.partitions.first().map_or("", String::as_str);
         let hosts = find_hosts(view, partition)?;
@@ -176,7 +214,7 @@ impl LiveQueue {
             counts: QueueCounts::default(),
             ended_runs: Vec::new(),
             priorities: Vec::new(),
-            tier: 0,
+            asked_place: QueuePriority::behind_all(view.now_s),
             shared: None,
             is_ranked: false,
             user: users.number(view.user_hash(job)),
@@ -185,12 +223,22 @@ impl LiveQueue {
         if let Some(cluster) = &cluster {
             queue.share_nodes(view, cluster, job);
         }
+        if let Some(priority) = job.priority.filter(|_| asked == AskedPlace::Own) {
+            let since_s = job.eligible_s.unwrap_or(job.submit_s);
+            (queue.asked_place.rank, queue.asked_place.since_s) = (priority, since_s);
+        }
         let place = QueuePlace {
             partition,
             hosts: hosts.filter(|_| view.node_count.is_none()),
             cluster,
         };
+        let is_asked = |other: &ListedJob| (other.id, other.array_task) == (job.id, job.array_task);
         for other in &view.listing.jobs {
+            // A pending job does not wait behind itself.
+            if asked != AskedPlace::Behind && other.state == QueueState::Pending && is_asked(other)
+            {
+                continue;
+            }
             let limit_s = other.limit_s.unwrap_or(longest_s).max(1);
             let user = users.number(view.user_hash(other));
             let end_s = job_end_s.filter(|_| other.id == job.id);
@@ -254,7 +302,7 @@ impl LiveQueue {
         shared.queue.nodes.clone_from(&cluster.nodes);
         shared.queue.successor = shared.index_of(shape);
         self.shared = Some(shared);
-        self.tier = view.tier(job);
+        self.asked_place.tier = view.tier(job);
     }
 
     /// Notes what the running job that was added last holds.
@@ -280,21 +328,25 @@ impl LiveQueue {
     }
 
     /// Orders the waiting jobs by priority, if Slurm has listed all priorities. Each job is given a
-    /// waiting time one second longer than the job behind it. A job submitted now comes behind all
-    /// jobs of its tier.
+    /// waiting time one second longer than the job behind it, with the queried job at its place.
     fn rank(&mut self) {
         let waiting = &mut self.moment.waiting;
         let known: Vec<(i64, i64)> = self.priorities.iter().copied().flatten().collect();
         if known.len() < waiting.len() {
             return;
         }
+        let place_of = |at: usize| QueuePriority {
+            tier: known[at].0,
+            rank: known[at].1,
+            since_s: waiting[at].since_s,
+        };
         let mut order: Vec<usize> = (0..waiting.len()).collect();
-        order.sort_by_key(|place| (std::cmp::Reverse(known[*place]), waiting[*place].since_s));
-        let before = order.iter().filter(|place| known[**place].0 >= self.tier);
-        let before = before.count() as i64;
+        order.sort_by_key(|at| place_of(*at).order());
+        let is_before = |at: &&usize| place_of(**at).order() <= self.asked_place.order();
+        let before = order.iter().filter(is_before).count() as i64;
         let mut ranked = Vec::with_capacity(waiting.len());
         for (rank, place) in (0..).zip(&order) {
-            // Jobs of lower tiers come behind the successor, as if submitted later.
+            // Jobs behind the queried one are as if submitted after it.
             let ahead_s = if rank < before {
                 before - rank
             } else {
@@ -311,6 +363,15 @@ impl LiveQueue {
             shared.queue.waiting = order.iter().map(|place| shapes[*place]).collect();
         }
         self.is_ranked = true;
+    }
+
+    /// The time since which the queried job waits in the queue for forecasts.
+    pub(super) fn asked_since_s(&self) -> i64 {
+        match self.is_ranked {
+            // Waiting times encode the order of priorities.
+            true => self.moment.now_s,
+            false => self.asked_place.since_s,
+        }
     }
 
     /// Returns true if the successor of `job` could not run on the empty nodes.
@@ -569,7 +630,7 @@ mod tests {
             history_runs: 0,
         };
         let job = listing.find("14").expect("listed");
-        let queue = LiveQueue::new(&view, job, job.end_s).expect("a queue");
+        let queue = LiveQueue::new(&view, job, job.end_s, AskedPlace::Behind).expect("a queue");
         assert_eq!((queue.counts.running, queue.counts.waiting), (5, 5));
         let starts_s = simulated_starts_s(&queue.moment);
         let mut pending = listing.jobs.clone();

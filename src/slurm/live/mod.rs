@@ -20,6 +20,7 @@ mod shared_cluster;
 mod slurm_programs;
 mod slurm_settings;
 mod slurm_state;
+mod start_forecast;
 mod submission_advice;
 
 pub use listed_job::ListedJob;
@@ -38,6 +39,9 @@ pub use slurm_programs::{
 };
 pub use slurm_settings::SlurmSettings;
 pub use slurm_state::{JobOutcome, QueueState};
+pub use start_forecast::{
+    AskedShape, ShapeForecast, StartAnswer, StartForecast, StartTimes, forecast_start,
+};
 pub use submission_advice::{
     AdviceSettings, ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,

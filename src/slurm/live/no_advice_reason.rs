@@ -22,6 +22,10 @@ pub enum NoAdviceReason {
     HiddenJobs,
     /// This program does not know this reason or state of a job in the queue.
     UnknownReason(String),
+    /// The job does not wait for its turn yet, for this reason.
+    NotItsTurn(String),
+    /// The job could start at once in the simulation, but has waited for long.
+    ShouldRun,
     /// The forecast contradicts Slurm's own plan.
     UnlikeSlurm,
     /// Slurm has not said when it would start the successor.

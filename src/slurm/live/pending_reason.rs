@@ -24,6 +24,21 @@ pub enum IdleReason {
     Never,
 }
 
+impl IdleReason {
+    /// The reason in words, such as `it is held`.
+    pub fn words(self) -> &'static str {
+        match self {
+            IdleReason::Depends => "it depends on another job",
+            IdleReason::Held => "it is held",
+            IdleReason::Later => "it must not begin yet",
+            IdleReason::OwnLimit => {
+                "a limit of its own keeps it from starting, such as the number of jobs of its user"
+            }
+            IdleReason::Never => "it cannot start until somebody changes it or the cluster",
+        }
+    }
+}
+
 const TURN: PendingRole = PendingRole::Turn;
 const DEPENDS: PendingRole = PendingRole::Idle(IdleReason::Depends);
 const HELD: PendingRole = PendingRole::Idle(IdleReason::Held);

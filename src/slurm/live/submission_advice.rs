@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::listed_job::ListedJob;
-use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
+use super::live_queue::{AskedPlace, ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{ModelAdvice, QueriedModel};
 use super::no_advice_reason::NoAdviceReason;
 use super::slurm_state::{JobOutcome, QueueState};
@@ -174,7 +174,7 @@ impl SubmissionAdvice {
 }
 
 /// Returns true if a forecast wait contradicts the wait that Slurm plans. Both are in seconds.
-fn contradict_each_other(wait_s: i64, planned_s: i64) -> bool {
+pub(super) fn contradict_each_other(wait_s: i64, planned_s: i64) -> bool {
     let is_longer = wait_s > planned_s + PLAN_MARGIN_S;
     let misses_a_queue = wait_s == 0 && planned_s > PLAN_MARGIN_S;
     is_longer || misses_a_queue
@@ -195,7 +195,7 @@ pub fn advise_submission(
         model.check(job, settings.cost_ratio)?;
     }
     let end_s = end_of(job, settings.length_s);
-    let queue = LiveQueue::new(view, job, end_s)?;
+    let queue = LiveQueue::new(view, job, end_s, AskedPlace::Behind)?;
     let partition = job.partitions.first().map_or("", String::as_str);
     let obstacle = view.listing().find_obstacle(partition, view.now_s);
     let obstacle = obstacle.or_else(|| view.find_own_obstacle(job, model.is_some()));
@@ -230,7 +230,7 @@ pub fn advise_submission(
     Ok(advice)
 }
 
-fn asked_job(job: &ListedJob, end_s: Option<i64>) -> QueriedJob {
+pub(super) fn asked_job(job: &ListedJob, end_s: Option<i64>) -> QueriedJob {
     QueriedJob {
         id: job.name(),
         state: job.state,
@@ -369,31 +369,57 @@ fn estimate_start(
     left_s: i64,
     settings: &AdviceSettings,
 ) -> ExpectedStart {
-    let forecast = wait_forecast(view, queue, settings);
-    let history = RunHistory::of(queue.ended_runs.iter().copied());
-    let span = WaitSpan::up_to(MAX_FORECAST_WAIT_S);
-    let drawn_s = forecast.waits_s(&queue.moment, &history, successor, span);
-    let wait_by_limits_s = forecast.wait_by_limits_s(&queue.moment, successor, MAX_FORECAST_WAIT_S);
-
-    let waits_s: Vec<f64> = drawn_s.iter().map(|wait_s| *wait_s as f64).collect();
+    let waits = DrawnWaits::draw(view, queue, successor, settings);
     let (mut interruptions_s, mut overlaps_s, mut in_time) = (Vec::new(), Vec::new(), 0);
-    for wait_s in &drawn_s {
-        interruptions_s.push((wait_s - left_s).max(0) as f64);
-        overlaps_s.push((left_s - wait_s).max(0) as f64);
+    let left_s = left_s as f64;
+    for wait_s in &waits.drawn_s {
+        interruptions_s.push((wait_s - left_s).max(0.0));
+        overlaps_s.push((left_s - wait_s).max(0.0));
         in_time += usize::from(*wait_s <= left_s);
     }
     let decided = cost_quantile(settings.cost_ratio);
     ExpectedStart {
-        draws: drawn_s.len(),
-        wait_p50_s: interpolated_quantile(&waits_s, 0.5) as i64,
-        wait_p90_s: interpolated_quantile(&waits_s, 0.9) as i64,
-        wait_p10_s: interpolated_quantile(&waits_s, 0.1) as i64,
+        draws: waits.drawn_s.len(),
+        wait_p50_s: waits.quantile_s(0.5),
+        wait_p90_s: waits.quantile_s(0.9),
+        wait_p10_s: waits.quantile_s(0.1),
         quantile: decided,
-        wait_s: interpolated_quantile(&waits_s, decided) as i64,
-        wait_by_limits_s,
-        starts_by_end: in_time as f64 / drawn_s.len().max(1) as f64,
+        wait_s: waits.quantile_s(decided),
+        wait_by_limits_s: waits.by_limits_s,
+        starts_by_end: in_time as f64 / waits.drawn_s.len().max(1) as f64,
         interruption_s: mean(&interruptions_s),
         overlap_s: mean(&overlaps_s),
+    }
+}
+
+/// Waits of a job in a live queue, for drawn run times of the others.
+pub(super) struct DrawnWaits {
+    /// The waits in seconds, in ascending order.
+    pub(super) drawn_s: Vec<f64>,
+    /// The wait if all jobs ran to their limits, in seconds.
+    pub(super) by_limits_s: i64,
+}
+
+impl DrawnWaits {
+    pub(super) fn draw(
+        view: &ClusterView<'_>,
+        queue: &LiveQueue,
+        job: &SeenWait,
+        settings: &AdviceSettings,
+    ) -> DrawnWaits {
+        let forecast = wait_forecast(view, queue, settings);
+        let history = RunHistory::of(queue.ended_runs.iter().copied());
+        let span = WaitSpan::up_to(MAX_FORECAST_WAIT_S);
+        let drawn_s = forecast.waits_s(&queue.moment, &history, job, span);
+        DrawnWaits {
+            drawn_s: drawn_s.into_iter().map(|wait_s| wait_s as f64).collect(),
+            by_limits_s: forecast.wait_by_limits_s(&queue.moment, job, MAX_FORECAST_WAIT_S),
+        }
+    }
+
+    /// The quantile `part`, from 0 to 1, in seconds.
+    pub(super) fn quantile_s(&self, part: f64) -> i64 {
+        interpolated_quantile(&self.drawn_s, part) as i64
     }
 }
 

@@ -95,10 +95,15 @@ impl Tables {
             };
             if is_shared {
                 let words = words_of(tables.types.name(of)).join(" ");
-                let heading = words[..1].to_uppercase() + &words[1..];
-                let is_known = tables.headings.iter().any(|(_, known)| *known == heading);
+                let mut heading = words[..1].to_uppercase() + &words[1..];
+                let is_known =
+                    |heading: &str| tables.headings.iter().any(|(_, known)| known == heading);
+                // The words of a tag, where the object around it has a table, too.
+                if of.is_tag && is_known(&heading) {
+                    heading.push_str(" words");
+                }
                 assert!(
-                    !is_known,
+                    !is_known(&heading),
                     "two types have the heading {heading}: rename one"
                 );
                 tables.headings.push((of, heading));

@@ -47,7 +47,7 @@ pub(crate) struct TypeId {
     index: usize,
     /// True for the words of an enum that also has fields: of its tag, or of its variants without
     /// fields.
-    is_tag: bool,
+    pub(crate) is_tag: bool,
 }
 
 /// A key of an object.
