@@ -227,6 +227,7 @@ fn submit_files_hold_what_the_site_and_the_configuration_add() {
     # `dag.submit.trials` of the configuration
     request_gpus            = 1
     request_memory          = 8GB
+    retry_request_memory    = 32GB
 
     queue
     "#);

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::config::{SubmitCommand, SubmitCommands};
+use crate::config::SubmitCommands;
 use poolcast_base::error::hinted;
 
 /// Reserved names: submit commands in the templates of `condor/`, macros that the DAG sets, and the
@@ -74,7 +74,15 @@ const RESERVED_COMMANDS: [&str; 60] = [
 
 /// Commands with a size in bytes. Without a unit, some of them count megabytes and others
 /// kilobytes.
-const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory"];
+const BYTES: [&str; 4] = [
+    "request_memory",
+    "retry_request_memory",
+    "request_disk",
+    "gpus_minimum_memory",
+];
+
+/// Number by which the memory of a retry exceeds the request, as in the templates.
+const RETRY_FACTOR: f64 = 4.0;
 
 /// Returns true if DAGMan, submit files and lists of files to transfer read `text` literally, and
 /// no program reads it as an option.
@@ -115,14 +123,41 @@ pub(super) fn check_node_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines of `commands`. `place` names their source in messages.
+/// The lines of `commands`. `place` names their source in messages. A request of memory without one for the retry gets
+/// it.
 pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<String> {
-    let line = |(name, value): (&String, &SubmitCommand)| {
+    let line = |name: &str, value: &str| format!("{name:<23} = {value}\n");
+    let mut lines = String::new();
+    let (mut requested, mut has_retry) = (None, false);
+    for (name, value) in commands {
         let value = value.to_string();
         check_command(place, name, &value)?;
-        Ok(format!("{name:<23} = {value}\n"))
-    };
-    commands.iter().map(line).collect()
+        lines += &line(name, &value);
+        match &*bare_command_name(name) {
+            "requestmemory" => requested = Some(value),
+            "retryrequestmemory" => has_retry = true,
+            _ => {}
+        }
+    }
+    if let Some(requested) = requested.filter(|_| !has_retry) {
+        let retry = retry_memory(&requested).unwrap_or_default();
+        lines += &line("retry_request_memory", &retry);
+    }
+    Ok(lines)
+}
+
+/// Returns the memory for the retry of a job that requests `requested`, a number with a unit. `None` for an expression:
+/// the job then has no retry.
+fn retry_memory(requested: &str) -> Option<String> {
+    let requested = requested.trim();
+    let digits = requested.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let number = RETRY_FACTOR
+        * digits
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())?;
+    let unit = requested[digits.len()..].trim();
+    Some(format!("{number}{unit}"))
 }
 
 /// The lines of the site file `text`: comments and submit commands. `place` names the file in
@@ -203,6 +238,7 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SubmitCommand;
 
     #[test]
     fn special_characters_are_rejected() {
@@ -216,6 +252,31 @@ mod tests {
             assert!(check_node_name(name).is_err(), "{name}");
         }
         assert!(check_node_name("tensors-j20-m20_t60").is_ok());
+    }
+
+    #[test]
+    fn requests_of_memory_have_a_larger_one_for_the_retry() {
+        let lines = |commands: &[(&str, &str)]| {
+            let text = |value: &str| SubmitCommand::Text(value.to_owned());
+            let commands = commands
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), text(value)));
+            command_lines("there", &commands.collect()).expect("taken")
+        };
+        for (requested, retry) in [
+            ("8GB", "32GB"),
+            ("1.5 GB", "6GB"),
+            ("512M", "2048M"),
+            ("ifThenElse(x, 1, 2)", ""),
+            ("1e309GB", ""),
+        ] {
+            let last = format!("retry_request_memory    = {retry}\n");
+            let found = lines(&[("Request_Memory", requested)]);
+            assert!(found.ends_with(&last), "{found}");
+        }
+        let given = lines(&[("request_memory", "8GB"), ("retry_request_memory", "9GB")]);
+        assert_eq!(given.matches("retry").count(), 1, "{given}");
+        assert!(!lines(&[("request_gpus", "1")]).contains("retry"));
     }
 
     #[test]
