@@ -43,8 +43,8 @@ pub use predict::PredictArgs;
 pub use program::program;
 pub use provision::{
     ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
-    ProvisionSamplesArgs, ProvisionStartArgs, ProvisionStep, ProvisionTraceArgs,
-    ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs, WindowArgs,
+    ProvisionSamplesArgs, ProvisionScoreArgs, ProvisionStartArgs, ProvisionStep,
+    ProvisionTraceArgs, ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs, WindowArgs,
 };
 pub use publish::PublishArgs;
 pub use rehearse::RehearseArgs;

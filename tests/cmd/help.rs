@@ -43,7 +43,7 @@ fn every_verb_explains_itself() {
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
     for step in [
-        "trace", "replay", "samples", "train", "validate", "advise", "start", "chain",
+        "trace", "replay", "samples", "train", "validate", "advise", "start", "score", "chain",
     ] {
         let help = place.stdout(&format!("provision {step} --help"));
         assert!(help.contains(&format!("Example: poolcast provision {step}")));

@@ -556,6 +556,7 @@ fn wait_model_documents() -> PrintedKeys {
 fn live_documents() -> PrintedKeys {
     let mut printed = provision_live::submission_documents();
     printed.extend(provision_live::start_documents());
+    printed.extend(provision_live::score_documents());
     printed.extend(provision_live::chain_documents());
     printed
 }

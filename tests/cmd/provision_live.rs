@@ -539,6 +539,7 @@ impl FakeSlurm {
         let mut command = self.place.command(args);
         command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
         command.env("FAKE_SLURM", self.path(""));
+        command.env("XDG_STATE_HOME", self.place.path("state"));
         command
     }
 
@@ -1120,6 +1121,75 @@ fn chain_obeys_slurms_plan() {
         "{messages}"
     );
     slurm.assert_each_ran_once(2);
+}
+
+/// Submission of the pending job of [`slurm_with_pending_job`], before `now_s`.
+const WAITED_S: i64 = 100;
+
+/// A cluster in which job 20 waits for the node of job 5, which `fill` lets run for two days, and for that of link 11.
+fn slurm_with_pending_job(now_s: i64) -> FakeSlurm {
+    let slurm = FakeSlurm::new();
+    let job = format!("comment=\"\"\nlink=1\nsubmitted={now_s}\nreleased={now_s}\n");
+    fs_err::write(slurm.path("jobs/11"), job).expect("written");
+    slurm.fill(3600);
+    slurm.plan(1, "COMPLETED", 300_000);
+    let others = fs_err::read_to_string(slurm.path("others")).expect("read");
+    let submit_s = now_s - WAITED_S;
+    let pending = json!({
+        "job_id": 20, "job_state": "PENDING", "state_reason": "Resources", "user_name": "me", "user_id": 12_345, "partition": "all",
+        "node_count": 1, "time_limit": 10, "submit_time": submit_s, "eligible_time": submit_s, "priority": 1,
+    });
+    slurm.set("others", &format!("{others}, {pending}"));
+    slurm
+}
+
+#[test]
+fn forecasts_of_starts_are_kept_and_scored() {
+    let now_s = jiff::Timestamp::now().as_second();
+    let submit_s = now_s - WAITED_S;
+    let slurm = slurm_with_pending_job(now_s);
+    assert!(
+        slurm
+            .run("provision score")
+            .stdout
+            .starts_with("no forecasts yet")
+    );
+    let start = slurm.run("provision start 20 --shape 5");
+    assert_eq!(start.code, Some(0), "{start}");
+    assert!(start.stdout.starts_with("STARTS at "), "{start}");
+    assert!(!start.stdout.contains("earlier forecasts"), "{start}");
+
+    // It has started within seconds, which is far earlier.
+    let head = "JobID|User|Submit|Eligible|Start|End|TimelimitRaw|NNodes|State\n";
+    let row = format!("20|me|{submit_s}|{submit_s}|{now_s}|Unknown|10|1|RUNNING\n");
+    slurm.set("sacct.txt", &format!("{head}{row}"));
+    let score = slurm.run("provision score --json");
+    let score: Value = serde_json::from_str(&score.stdout).expect("JSON");
+    let counts = ["forecasts", "jobs", "settled", "within", "earlier", "later"];
+    assert_eq!(
+        counts.map(|key| score[key].as_u64()),
+        [1, 1, 1, 0, 1, 0].map(Some)
+    );
+    let again = slurm.run("provision start 20");
+    let words = "of 1 earlier forecasts, 0 % had the start between";
+    assert!(again.stdout.contains(words), "{again}");
+    let text = slurm.run("provision score").stdout;
+    assert!(text.starts_with("2 forecasts of 1 job since "), "{text}");
+    assert!(
+        text.contains("; 2 started earlier, 0 later or still waits\n"),
+        "{text}"
+    );
+}
+
+/// Returns the keys that `start --json` prints about a live Slurm, and `score --json`.
+pub(crate) fn score_documents() -> PrintedKeys {
+    let slurm = slurm_with_pending_job(jiff::Timestamp::now().as_second());
+    let mut printed = PrintedKeys::new();
+    for args in ["provision start 20 --json", "provision score --json"] {
+        let document = serde_json::from_str(&slurm.run(args).stdout).expect("JSON");
+        printed.extend(json_documents::printed_keys(args, &document));
+    }
+    printed
 }
 
 #[test]

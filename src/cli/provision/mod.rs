@@ -18,7 +18,7 @@ pub use chain::ProvisionChainArgs;
 pub use cluster_args::{ClusterArgs, QueueArgs};
 pub use replay::ProvisionReplayArgs;
 pub use samples::ProvisionSamplesArgs;
-pub use start::ProvisionStartArgs;
+pub use start::{ProvisionScoreArgs, ProvisionStartArgs};
 pub use trace::ProvisionTraceArgs;
 pub use train::ProvisionTrainArgs;
 pub use validate::ProvisionValidateArgs;
@@ -84,6 +84,13 @@ pub enum ProvisionStep {
     /// Example: poolcast provision start 4711 --shape 11:50:00 --shape 2x1-00
     #[command(verbatim_doc_comment)]
     Start(ProvisionStartArgs),
+    /// Compare your earlier forecasts with the starts of their jobs
+    ///
+    /// `start` keeps each forecast of a job in your state directory (`XDG_STATE_HOME`, else `~/.local/state`). This step reads the starts of these jobs from the accounting, and prints how many were between the 10 % and the 90 % quantile.
+    ///
+    /// Example: poolcast provision score
+    #[command(verbatim_doc_comment)]
+    Score(ProvisionScoreArgs),
     /// Submit a script repeatedly, so that each job starts when the previous one ends
     ///
     /// Submits the first job, decides once a minute like `advise` whether to submit the next one, and ends once all requested jobs are submitted and the last one has started. Jobs find the number of the previous job in POOLCAST_PREDECESSOR, and their own number in the chain in POOLCAST_LINK. The state of the chain is in a directory: killed and restarted at any time, the command continues where it was, and no job runs twice. Exit code 40 means that the queue cannot be forecast: jobs share cores, Slurm hides jobs, or a job started far earlier than forecast.

@@ -1,4 +1,4 @@
-//! The arguments of `poolcast provision start`.
+//! The arguments of `poolcast provision start` and `score`.
 
 use std::path::PathBuf;
 
@@ -28,6 +28,17 @@ pub struct ProvisionStartArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Print the forecast as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `provision score`.
+#[derive(Debug, Args)]
+pub struct ProvisionScoreArgs {
+    /// Trace that `provision trace` wrote, with the jobs of the forecasts [default: the accounting of the last 30 days
+    /// from `sacct`]
+    pub trace: Option<PathBuf>,
+    /// Print the comparison as JSON
     #[arg(long)]
     pub json: bool,
 }

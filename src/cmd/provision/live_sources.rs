@@ -13,7 +13,7 @@ use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
 use poolcast_cli::QueueArgs;
 use poolcast_provision::config::{NodeCount, ProvisionConfig};
-use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
+use poolcast_provision::trace::{JobTrace, TraceJob, TraceZone, read_accounting};
 use poolcast_slurm::live::{
     AdviceSettings, ClusterListing, ClusterView, ListedJob, NodeListing, PastRuns, QueueListing,
     SlurmSettings, query_accounting, query_nodes, query_queue, query_settings,
@@ -32,6 +32,8 @@ const CLOCK_SLACK_S: i64 = 5;
 /// The past runs of a cluster, and a list of missing information.
 pub(super) struct LivePast {
     pub(super) past: PastRuns,
+    /// The jobs of the accounting.
+    pub(super) jobs: Vec<TraceJob>,
     /// The zone in which times are shown to people.
     pub(super) zone: TraceZone,
     /// Missing information, in words.
@@ -47,7 +49,7 @@ impl LivePast {
         salt: &OwnerSalt,
     ) -> Result<LivePast> {
         if let Some(dir) = dir {
-            return LivePast::from_trace(&JobTrace::open(dir)?, salt);
+            return LivePast::from_trace(JobTrace::open(dir)?, salt);
         }
         if !queries_slurm {
             let why = "past run times (no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue";
@@ -56,7 +58,7 @@ impl LivePast {
         match query_accounting(ACCOUNTING_DAYS) {
             Ok(text) => {
                 let trace = read_accounting(text, salt);
-                LivePast::from_trace(&trace.context("cannot use the output of `sacct`")?, salt)
+                LivePast::from_trace(trace.context("cannot use the output of `sacct`")?, salt)
             }
             Err(fault) => Ok(LivePast::without(format!(
                 "past run times (no accounting: {fault}; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue"
@@ -67,13 +69,14 @@ impl LivePast {
     fn without(why: String) -> LivePast {
         LivePast {
             past: PastRuns::default(),
+            jobs: Vec::new(),
             zone: TraceZone::utc(),
             missing: vec![why],
         }
     }
 
-    fn from_trace(trace: &JobTrace, salt: &OwnerSalt) -> Result<LivePast> {
-        let past = PastRuns::from_trace(trace);
+    fn from_trace(trace: JobTrace, salt: &OwnerSalt) -> Result<LivePast> {
+        let past = PastRuns::from_trace(&trace);
         let mut missing = Vec::new();
         if past.count() == 0 {
             missing.push("past run times (the accounting has no run that has ended)".to_owned());
@@ -85,7 +88,8 @@ impl LivePast {
         }
         Ok(LivePast {
             past,
-            zone: trace.zone.clone(),
+            jobs: trace.jobs,
+            zone: trace.zone,
             missing,
         })
     }

@@ -5,6 +5,7 @@ mod chain;
 mod live_sources;
 mod replay;
 mod samples;
+mod score;
 mod shared_flags;
 mod slurm_keys;
 mod start;
@@ -27,6 +28,7 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
         ProvisionStep::Validate(args) => validate::run(args),
         ProvisionStep::Advise(args) => advise::run(args),
         ProvisionStep::Start(args) => start::run(args),
+        ProvisionStep::Score(args) => score::run(args),
         ProvisionStep::Chain(args) => chain::run(args),
     }
 }

@@ -4,12 +4,12 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::advise::planned_start_s;
-use super::live_sources::{LiveCluster, advice_settings};
+use super::live_sources::{LiveCluster, LivePast, advice_settings};
 use super::shared_flags::cluster_config;
 use crate::cmd::text;
-use poolcast_base::output;
+use poolcast_base::{output, user_directories};
 use poolcast_cli::ProvisionStartArgs;
-use poolcast_slurm::live::{ListedJob, StartForecast, forecast_start};
+use poolcast_slurm::live::{ListedJob, StartForecast, StartJournal, StartRecord, forecast_start};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -28,19 +28,47 @@ pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
         None => planned_start_s(job, shares_nodes, &mut unplanned),
     };
     let forecast = forecast_start(&view, job, &settings, &args.shape, plan)?;
+    let submit_s = job.submit_s;
     cluster.past.missing.extend(unplanned);
+    let record = match args.queue.queue {
+        Some(_) => None,
+        None => keep(&forecast, submit_s, &mut cluster.past),
+    };
 
     if args.json {
         let printed = PrintedForecast {
             forecast: &forecast,
+            earlier: record.as_ref(),
             missing: &cluster.past.missing,
         };
         output::print_json(SCHEMA_VERSION, &printed)?;
     } else {
-        output::print(&text::submission::start(&forecast, &cluster.past.zone))?;
+        output::print(&text::submission::start(
+            &forecast,
+            record.as_ref(),
+            &cluster.past.zone,
+        ))?;
         cluster.past.note_missing();
     }
     Ok(forecast.answer.exit_code())
+}
+
+/// Adds `forecast` to the journal of the user; returns what became of the earlier ones. If there can be no journal, the
+/// missing information of `past` gets an entry.
+fn keep(forecast: &StartForecast, submit_s: i64, past: &mut LivePast) -> Option<StartRecord> {
+    let dir = user_directories::state_directory()?;
+    let journal = StartJournal::read(&dir).and_then(|journal| {
+        StartJournal::add(&dir, forecast, submit_s)?;
+        Ok(journal)
+    });
+    match journal {
+        Ok(journal) => Some(journal.record(&past.jobs, Some(forecast.now_s))),
+        Err(error) => {
+            let missing = format!("the journal of forecasts ({error:#})");
+            past.missing.push(missing);
+            None
+        }
+    }
 }
 
 /// The document that `--json` prints.
@@ -48,6 +76,9 @@ pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
 struct PrintedForecast<'a> {
     #[serde(flatten)]
     forecast: &'a StartForecast,
+    /// What became of the user's earlier forecasts; `None` for a queue in a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier: Option<&'a StartRecord>,
     /// Missing inputs, in words.
     missing: &'a [String],
 }

@@ -4,7 +4,7 @@ use poolcast_base::output;
 use poolcast_provision::trace::TraceZone;
 use poolcast_slurm::live::{
     ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState, StartAnswer,
-    StartForecast, StartTimes, SubmissionAdvice, SubmissionAnswer,
+    StartForecast, StartRecord, StartTimes, SubmissionAdvice, SubmissionAnswer,
 };
 
 /// The note where jobs share nodes.
@@ -43,7 +43,11 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
 }
 
 /// The whole forecast of the start of a job, and of jobs of other shapes.
-pub(in crate::cmd) fn start(forecast: &StartForecast, zone: &TraceZone) -> String {
+pub(in crate::cmd) fn start(
+    forecast: &StartForecast,
+    earlier: Option<&StartRecord>,
+    zone: &TraceZone,
+) -> String {
     let clock = WallClock {
         now_s: forecast.now_s,
         zone,
@@ -54,6 +58,9 @@ pub(in crate::cmd) fn start(forecast: &StartForecast, zone: &TraceZone) -> Strin
             "Slurm itself plans to start it {} (`squeue --start`), as if all jobs ran to their limits\n",
             clock.at(start_s)
         ));
+    }
+    if let Some(earlier) = earlier.filter(|earlier| earlier.settled > 0) {
+        text.push_str(&format!("{}\n", record_words(earlier)));
     }
     text.push_str(&format!(
         "\nit is {} {}; {}\n{}\n",
@@ -80,6 +87,44 @@ pub(in crate::cmd) fn start(forecast: &StartForecast, zone: &TraceZone) -> Strin
         }
     }
     text
+}
+
+/// What became of earlier forecasts.
+pub(in crate::cmd) fn start_record(record: &StartRecord, zone: &TraceZone) -> String {
+    let Some(since_s) = record.since_s else {
+        return "no forecasts yet: `poolcast provision start JOB` keeps each\n".to_owned();
+    };
+    let mut text = format!(
+        "{} of {} since {} {}; the outcome of {} is known\n",
+        output::counted(record.forecasts, "forecast"),
+        output::counted(record.jobs, "job"),
+        wall_time(since_s, zone),
+        zone.name,
+        output::with_commas(record.settled as u64),
+    );
+    if record.settled > 0 {
+        text.push_str(&format!(
+            "{}; {} started earlier, {} later or still waits\n",
+            record_words(record),
+            output::with_commas(record.earlier as u64),
+            output::with_commas(record.later as u64),
+        ));
+    }
+    if let Some(error_s) = record.error_p50_s {
+        let span = output::time_span(error_s * 1000);
+        text.push_str(&format!(
+            "half of the starts were within {span} of the median\n"
+        ));
+    }
+    text
+}
+
+fn record_words(record: &StartRecord) -> String {
+    format!(
+        "of {} earlier forecasts, {:.0} % had the start between the 10 % and the 90 % quantile (80 % are expected)",
+        output::with_commas(record.settled as u64),
+        100.0 * record.within as f64 / record.settled.max(1) as f64
+    )
 }
 
 fn start_words(forecast: &StartForecast, clock: &WallClock<'_>) -> String {

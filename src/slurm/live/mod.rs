@@ -21,6 +21,7 @@ mod slurm_programs;
 mod slurm_settings;
 mod slurm_state;
 mod start_forecast;
+mod start_journal;
 mod submission_advice;
 
 pub use listed_job::ListedJob;
@@ -42,6 +43,7 @@ pub use slurm_state::{JobOutcome, QueueState};
 pub use start_forecast::{
     AskedShape, ShapeForecast, StartAnswer, StartForecast, StartTimes, forecast_start,
 };
+pub use start_journal::{StartJournal, StartRecord};
 pub use submission_advice::{
     AdviceSettings, ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,
