@@ -385,10 +385,16 @@ fn group_of<'a>(key: &CauseKey, words: String, jobs: &[&'a JobAdvice]) -> CauseG
         place: may_avoid_machine(first)
             .then(|| CommonPlace::find(jobs, &named))
             .flatten(),
-        removal: (first.verdict.may_need_new_submission && first.verdict.action == HoldAction::Fix)
-            .then(|| HeldCommand::new("condor_rm", &named, ""))
-            .flatten(),
+        removal: removal(first, &named),
     }
+}
+
+/// The command that removes jobs which a new submission may have to replace, with the answer of `first`.
+fn removal(first: &JobAdvice, jobs: &[HeldId]) -> Option<HeldCommand> {
+    let verdict = &first.verdict;
+    let may_be_replaced = verdict.may_need_new_submission && verdict.action == HoldAction::Fix;
+    let command = may_be_replaced.then(|| HeldCommand::new("condor_rm", jobs, ""));
+    command.flatten()
 }
 
 /// Returns true if jobs with the answer of `advice` may succeed on another machine without a repair.

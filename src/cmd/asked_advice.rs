@@ -124,16 +124,8 @@ impl ComputedAdvice {
             apply_earlier_answers(learned, &store, settings, &mut all, &mut basis)
         });
 
-        let mut agreement = None;
-        if let Some(queue) = question.queue {
-            let ap = basis.access_points.first().map_or("", String::as_str);
-            let (corrected, mut found) = queue.correct(all, ap, basis.asked_ms);
-            // The queue was asked for the jobs of one user alone.
-            if has_jobs_of_others {
-                found.not_in_queue = 0;
-            }
-            (all, agreement) = (corrected, Some(found));
-        }
+        let (mut all, agreement) =
+            corrected_by_queue(all, question.queue, &basis, has_jobs_of_others);
 
         apply_reason_rules(&mut all);
         add_memory_plans(&store, &mut all);
@@ -216,6 +208,25 @@ impl ComputedAdvice {
             ));
         }
     }
+}
+
+/// Corrects the advice `all` by the `queue`, if there is one.
+fn corrected_by_queue(
+    all: Vec<JobAdvice>,
+    queue: Option<JobQueue>,
+    basis: &AdviceBasis,
+    has_jobs_of_others: bool,
+) -> (Vec<JobAdvice>, Option<QueueAgreement>) {
+    let Some(queue) = queue else {
+        return (all, None);
+    };
+    let ap = basis.access_points.first().map_or("", String::as_str);
+    let (corrected, mut found) = queue.correct(all, ap, basis.asked_ms);
+    // The queue was asked for the jobs of one user alone.
+    if has_jobs_of_others {
+        found.not_in_queue = 0;
+    }
+    (corrected, Some(found))
 }
 
 /// Finds the jobs in `store` that start and are put back again. Of the held jobs, the advice in `all` speaks.

@@ -201,24 +201,7 @@ impl LiveQueue {
         })?;
 
         let mut users = UserNumbers::default();
-        let empty = QueueTime {
-            now_s: view.now_s,
-            nodes,
-            running: Vec::new(),
-            waiting: Vec::new(),
-            shared: None,
-        };
-        let mut queue = LiveQueue {
-            moment: empty.clone(),
-            listed: empty,
-            counts: QueueCounts::default(),
-            ended_runs: Vec::new(),
-            priorities: Vec::new(),
-            asked_place: QueuePriority::behind_all(view.now_s),
-            shared: None,
-            is_ranked: false,
-            user: users.number(view.user_hash(job)),
-        };
+        let mut queue = LiveQueue::empty(view.now_s, nodes, users.number(view.user_hash(job)));
         let longest_s = view.longest_s();
         if let Some(cluster) = &cluster {
             queue.share_nodes(view, cluster, job);
@@ -251,6 +234,28 @@ impl LiveQueue {
         let shared = queue.shared.take().map(|shared| Arc::new(shared.queue));
         queue.moment.shared = shared;
         Ok(queue)
+    }
+
+    /// A queue without jobs on `nodes` nodes, for a job of `user`.
+    fn empty(now_s: i64, nodes: u32, user: u32) -> LiveQueue {
+        let moment = QueueTime {
+            now_s,
+            nodes,
+            running: Vec::new(),
+            waiting: Vec::new(),
+            shared: None,
+        };
+        LiveQueue {
+            listed: moment.clone(),
+            moment,
+            counts: QueueCounts::default(),
+            ended_runs: Vec::new(),
+            priorities: Vec::new(),
+            asked_place: QueuePriority::behind_all(now_s),
+            shared: None,
+            is_ranked: false,
+            user,
+        }
     }
 
     /// Adds a listed job, if it is at `place`.

@@ -149,60 +149,81 @@ pub fn forecast_start(
     mut plan: impl FnMut(&ListedJob, bool) -> Option<i64>,
 ) -> Result<StartForecast> {
     let queue = LiveQueue::new(view, job, job.end_s, AskedPlace::Own)?;
-    let shares_nodes = queue.moment.shared.is_some();
     let is_pending = job.state == QueueState::Pending;
     let planned_start_s = job
         .start_s
         .filter(|start_s| is_pending && *start_s > view.now_s);
-    let answer = match job.pending_role(view.now_s) {
-        _ if !is_pending => StartAnswer::Started,
-        Some(PendingRole::Idle(reason)) => StartAnswer::None {
-            reason: NoAdviceReason::NotItsTurn(reason.words().to_owned()),
-        },
-        _ => {
-            let waits_s = view.now_s - job.eligible_s.unwrap_or(job.submit_s);
-            start_in(view, job, &queue, settings)
-                .checked_by_plan(planned_start_s, view.now_s)
-                .checked_by_wait(waits_s, view.now_s)
-        }
-    };
-
     let mut forecasts = Vec::new();
     for shape in shapes {
-        let other = ListedJob {
-            nodes: shape.nodes.unwrap_or(job.nodes),
-            limit_s: Some(shape.limit_s),
-            ..job.clone()
-        };
-        let mut planned_start_s = None;
-        let answer = if shares_nodes && other.nodes != job.nodes {
-            let what = "another number of nodes where jobs have parts of them".to_owned();
-            let reason = NoAdviceReason::UnknownRequest(what);
-            StartAnswer::None { reason }
-        } else {
-            planned_start_s = plan(&other, shares_nodes);
-            let queue = LiveQueue::new(view, &other, job.end_s, AskedPlace::InsteadOfIt)?;
-            start_in(view, &other, &queue, settings).checked_by_plan(planned_start_s, view.now_s)
-        };
-        forecasts.push(ShapeForecast {
-            nodes: other.nodes,
-            limit_s: shape.limit_s,
-            answer,
-            planned_start_s,
-        });
+        forecasts.push(forecast_shape(view, job, settings, shape, &mut plan)?);
     }
 
     Ok(StartForecast {
         now_s: view.now_s,
-        answer,
+        answer: answer_about(view, job, &queue, settings, planned_start_s),
         job: asked_job(job, job.end_s.filter(|_| !is_pending)),
         planned_start_s,
         nodes: queue.moment.nodes,
         queue: queue.counts,
         ended_runs: queue.ended_runs.len(),
-        shares_nodes,
+        shares_nodes: queue.moment.shared.is_some(),
         shapes: forecasts,
     })
+}
+
+/// Answers when `job` starts, which Slurm plans to start at `planned_s`, epoch seconds.
+fn answer_about(
+    view: &ClusterView<'_>,
+    job: &ListedJob,
+    queue: &LiveQueue,
+    settings: &AdviceSettings,
+    planned_s: Option<i64>,
+) -> StartAnswer {
+    match (job.state, job.pending_role(view.now_s)) {
+        (QueueState::Running | QueueState::Completing | QueueState::Ended, _) => {
+            StartAnswer::Started
+        }
+        (QueueState::Pending, Some(PendingRole::Idle(reason))) => StartAnswer::None {
+            reason: NoAdviceReason::NotItsTurn(reason.words().to_owned()),
+        },
+        (QueueState::Pending | QueueState::Unknown, _) => {
+            let waits_s = view.now_s - job.eligible_s.unwrap_or(job.submit_s);
+            start_in(view, job, queue, settings)
+                .checked_by_plan(planned_s, view.now_s)
+                .checked_by_wait(waits_s, view.now_s)
+        }
+    }
+}
+
+/// Forecasts when a job like `job` of another `shape` would start if it was submitted now in its place.
+fn forecast_shape(
+    view: &ClusterView<'_>,
+    job: &ListedJob,
+    settings: &AdviceSettings,
+    shape: &AskedShape,
+    plan: &mut impl FnMut(&ListedJob, bool) -> Option<i64>,
+) -> Result<ShapeForecast> {
+    let other = ListedJob {
+        nodes: shape.nodes.unwrap_or(job.nodes),
+        limit_s: Some(shape.limit_s),
+        ..job.clone()
+    };
+    let queue = LiveQueue::new(view, &other, job.end_s, AskedPlace::InsteadOfIt)?;
+    let shares_nodes = queue.moment.shared.is_some();
+    let forecast = |answer, planned_start_s| ShapeForecast {
+        nodes: other.nodes,
+        limit_s: shape.limit_s,
+        answer,
+        planned_start_s,
+    };
+    if shares_nodes && other.nodes != job.nodes {
+        let what = "another number of nodes where jobs have parts of them".to_owned();
+        let reason = NoAdviceReason::UnknownRequest(what);
+        return Ok(forecast(StartAnswer::None { reason }, None));
+    }
+    let planned_s = plan(&other, shares_nodes);
+    let answer = start_in(view, &other, &queue, settings).checked_by_plan(planned_s, view.now_s);
+    Ok(forecast(answer, planned_s))
 }
 
 /// Forecasts when `job` starts, which has the asked place in `queue`.

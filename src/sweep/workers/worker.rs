@@ -19,6 +19,7 @@ use crate::plan::{EarlierTrial, Proposal, TrialEnd, TrialRow};
 use crate::plan::{TrialConfig, TrialModel};
 use poolcast_base::manifest;
 use poolcast_config::MetricName;
+use poolcast_holds::config::TrainingSettings;
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
 use poolcast_queue::{
     AttemptOutcome, ChunkEntry, Dispatch, Queue, TrialAttempt, WorkerTally, run_worker,
@@ -152,13 +153,8 @@ impl SweepWorker<'_> {
         row: &mut TrialRow,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<Result<(), AttemptError>> {
-        let TrialWork {
-            attempt,
-            earlier,
-            trial,
-            deadline,
-        } = work;
-        let dir = self.queue.work_dir(attempt.entry);
+        let trial = work.trial;
+        let dir = self.queue.work_dir(work.attempt.entry);
         Ok(match &trial.model {
             TrialModel::Pipeline(task) => {
                 let tables = self.data.tables(self.sweep, trial)?;
@@ -166,7 +162,7 @@ impl SweepWorker<'_> {
                     dir,
                     config: &trial.written,
                     task,
-                    deadline,
+                    deadline: work.deadline,
                     files: Some(&self.files),
                 };
                 attempt.fit(row, &tables).map_err(AttemptError::from)
@@ -176,43 +172,51 @@ impl SweepWorker<'_> {
                 let attempt = WaitModelAttempt {
                     sweep: self.sweep,
                     queue: self.queue,
-                    attempt,
+                    attempt: work.attempt,
                     dir,
                     trial,
                     settings,
-                    deadline,
+                    deadline: work.deadline,
                 };
                 attempt.train(row, &samples)
             }
             TrialModel::Command(command) => {
                 let attempt = CommandAttempt {
-                    attempt,
+                    attempt: work.attempt,
                     // The program runs in another directory.
                     dir: std::path::absolute(dir)?,
-                    earlier,
+                    earlier: work.earlier,
                     trial,
                     command,
-                    deadline,
+                    deadline: work.deadline,
                 };
                 attempt.run(row)
             }
             TrialModel::Network(settings) => {
                 let dataset = trial_data::trial_dataset(self.sweep, trial)?;
-                let attempt = NetworkAttempt {
-                    sweep: self.sweep,
-                    queue: self.queue,
-                    attempt,
-                    dir,
-                    earlier,
-                    trial,
-                    settings,
-                    deadline,
-                    workers: self.workers,
-                };
+                let attempt = self.network_attempt(work, settings);
                 let trained = attempt.train(row, &dataset, progress);
                 trained.map_err(AttemptError::from)
             }
         })
+    }
+
+    fn network_attempt<'w>(
+        &'w self,
+        work: TrialWork<'w>,
+        settings: &'w TrainingSettings,
+    ) -> NetworkAttempt<'w> {
+        NetworkAttempt {
+            sweep: self.sweep,
+            queue: self.queue,
+            attempt: work.attempt,
+            dir: self.queue.work_dir(work.attempt.entry),
+            earlier: work.earlier,
+            trial: work.trial,
+            settings,
+            deadline: work.deadline,
+            workers: self.workers,
+        }
     }
 
     /// Reads the proposal of a trial that is proposed during the sweep.
