@@ -148,14 +148,12 @@ impl<'a> DistributionKeys<'a> {
 
     fn integer_range(&self) -> Result<DistributionForm, String> {
         let (min, max) = self.bounds()?;
-        // Larger integers are not exact in double precision.
-        let whole = |key: &str| {
-            self.written
-                .get(key)
-                .and_then(Value::as_i64)
-                .filter(|whole| whole.unsigned_abs() < 1 << 53)
+        // Larger integers are not exact in double precision. To W&B's schema, 2.0 is an integer, too.
+        let whole = |bound: f64| {
+            let is_whole = bound.fract() == 0.0 && bound.abs() < (1u64 << 53) as f64;
+            is_whole.then_some(bound as i64)
         };
-        match (whole("min"), whole("max")) {
+        match (whole(min), whole(max)) {
             (Some(min), Some(max)) => Ok(DistributionForm::IntUniform { min, max }),
             _ => Err(format!(
                 "`int_uniform` needs whole numbers as min and max, got {min} and {max}"
@@ -329,6 +327,15 @@ mod tests {
     fn smallest_integer_is_rejected_without_overflow() {
         let written = json!({"distribution": "int_uniform", "min": i64::MIN, "max": 3});
         assert!(read_distribution(written.as_object().expect("an object")).is_err());
+    }
+
+    /// As in public sweep files: `min: 2.` and `max: 8.`.
+    #[test]
+    fn whole_numbers_may_have_a_point() {
+        let read = |written: Value| read_distribution(written.as_object().expect("an object"));
+        let named = read(json!({"distribution": "int_uniform", "min": 2.0, "max": 8.0}));
+        assert_eq!(named, read(json!({"min": 2, "max": 8})));
+        assert_ne!(named, read(json!({"min": 2.0, "max": 8.0})));
     }
 
     #[test]
