@@ -1126,7 +1126,7 @@ fn chain_obeys_slurms_plan() {
 /// Submission of the pending job of [`slurm_with_pending_job`], before `now_s`.
 const WAITED_S: i64 = 100;
 
-/// A cluster in which job 20 waits for the node of job 5, which `fill` lets run for two days, and for that of link 11.
+/// A cluster in which job 20 waits: job 5 has one node for two days, and link 11 the other one for an hour.
 fn slurm_with_pending_job(now_s: i64) -> FakeSlurm {
     let slurm = FakeSlurm::new();
     let job = format!("comment=\"\"\nlink=1\nsubmitted={now_s}\nreleased={now_s}\n");

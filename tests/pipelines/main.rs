@@ -75,7 +75,7 @@ fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline 
     fit_pipeline(&case.pipeline, &case.parameters, rows, seed, &|| false).expect("fitted")
 }
 
-/// Number of rows of a quick fit, of which more are of one class.
+/// Number of rows of a quick fit, more of them of one class.
 const QUICK_ROWS: usize = 103;
 
 /// Fits the pipeline with these hyper-parameters on few rows.

@@ -171,7 +171,7 @@ impl StartJournal {
     }
 }
 
-/// The start of a job, as far as it is known, in epoch seconds.
+/// The known start of a job, in epoch seconds.
 #[derive(Debug, Clone, Copy)]
 enum JobStart {
     /// The job started then.
