@@ -38,7 +38,7 @@ pub(super) fn run(args: &ProvisionScoreArgs) -> Result<u8> {
         };
         output::print_json(SCHEMA_VERSION, &printed)?;
     } else {
-        output::print(&text::submission::start_record(&record, &past.zone))?;
+        output::print(&text::start::record(&record, &past.zone))?;
         past.note_missing();
     }
     Ok(EXIT_DONE)

@@ -43,7 +43,7 @@ pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
         };
         output::print_json(SCHEMA_VERSION, &printed)?;
     } else {
-        output::print(&text::submission::start(
+        output::print(&text::start::forecast(
             &forecast,
             record.as_ref(),
             &cluster.past.zone,

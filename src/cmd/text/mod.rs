@@ -18,6 +18,7 @@ pub(super) mod rehearsal;
 pub(super) mod replay;
 pub(super) mod restart_loops;
 pub(super) mod samples;
+pub(super) mod start;
 pub(super) mod submission;
 pub(super) mod tensors;
 pub(super) mod things_page;

@@ -3,12 +3,9 @@
 use poolcast_base::output;
 use poolcast_provision::trace::TraceZone;
 use poolcast_slurm::live::{
-    ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState, StartAnswer,
-    StartForecast, StartRecord, StartTimes, SubmissionAdvice, SubmissionAnswer,
+    ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState,
+    SubmissionAdvice, SubmissionAnswer,
 };
-
-/// The note where jobs share nodes.
-const SHARED_NODES: &str = "jobs share nodes: simulated by cores, memory and GPUs\n";
 
 /// The whole advice.
 pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> String {
@@ -16,17 +13,12 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
         now_s: advice.now_s,
         zone,
     };
+    let queue = queue(advice.nodes, &advice.queue, advice.ended_runs);
     let mut text = format!(
-        "{}\n\nit is {} {}; {}\n{}\n",
+        "{}\n\n{}",
         answer(advice, &clock),
-        wall_time(advice.now_s, zone),
-        zone.name,
-        job(&advice.job, &clock),
-        queue(advice.nodes, &advice.queue, advice.ended_runs),
+        situation(&advice.job, &queue, advice.shares_nodes, &clock)
     );
-    if advice.shares_nodes {
-        text.push_str(SHARED_NODES);
-    }
     if let Some(expected) = &advice.expected {
         text.push_str(&expectation(expected));
     }
@@ -42,129 +34,20 @@ pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> Str
     text
 }
 
-/// The whole forecast of the start of a job, and of jobs of other shapes.
-pub(in crate::cmd) fn start(
-    forecast: &StartForecast,
-    earlier: Option<&StartRecord>,
-    zone: &TraceZone,
+/// The time, the job, and the `queue` around it.
+pub(super) fn situation(
+    asked: &QueriedJob,
+    queue: &str,
+    shares_nodes: bool,
+    clock: &WallClock<'_>,
 ) -> String {
-    let clock = WallClock {
-        now_s: forecast.now_s,
-        zone,
-    };
-    let mut text = format!("{}\n", start_words(forecast, &clock));
-    if let Some(start_s) = forecast.planned_start_s {
-        text.push_str(&format!(
-            "Slurm itself plans to start it {} (`squeue --start`), as if all jobs ran to their limits\n",
-            clock.at(start_s)
-        ));
-    }
-    if let Some(earlier) = earlier.filter(|earlier| earlier.settled > 0) {
-        text.push_str(&format!("{}\n", record_words(earlier)));
-    }
-    text.push_str(&format!(
-        "\nit is {} {}; {}\n{}\n",
-        wall_time(forecast.now_s, zone),
-        zone.name,
-        job(&forecast.job, &clock),
-        queue(forecast.nodes, &forecast.queue, forecast.ended_runs),
-    ));
-    if forecast.shares_nodes {
-        text.push_str(SHARED_NODES);
-    }
-    if !forecast.shapes.is_empty() {
-        text.push_str("\nsubmitted now in its place:\n");
-        text.push_str(&output::aligned_table(&shape_rows(forecast, zone)));
-        for shape in &forecast.shapes {
-            if let StartAnswer::None { reason } = &shape.answer {
-                let span = output::time_span(shape.limit_s * 1000);
-                let nodes = output::counted(shape.nodes as usize, "node");
-                text.push_str(&format!(
-                    "{nodes} for {span}: {}\n",
-                    no_advice_words(reason)
-                ));
-            }
-        }
+    let now = wall_time(clock.now_s, clock.zone);
+    let job = job(asked, clock);
+    let mut text = format!("it is {now} {}; {job}\n{queue}\n", clock.zone.name);
+    if shares_nodes {
+        text.push_str("jobs share nodes: simulated by cores, memory and GPUs\n");
     }
     text
-}
-
-/// What became of earlier forecasts.
-pub(in crate::cmd) fn start_record(record: &StartRecord, zone: &TraceZone) -> String {
-    let Some(since_s) = record.since_s else {
-        return "no forecasts yet: `poolcast provision start JOB` keeps each\n".to_owned();
-    };
-    let mut text = format!(
-        "{} of {} since {} {}; the outcome of {} is known\n",
-        output::counted(record.forecasts, "forecast"),
-        output::counted(record.jobs, "job"),
-        wall_time(since_s, zone),
-        zone.name,
-        output::with_commas(record.settled as u64),
-    );
-    if record.settled > 0 {
-        text.push_str(&format!(
-            "{}; {} started earlier, {} later or still waits\n",
-            record_words(record),
-            output::with_commas(record.earlier as u64),
-            output::with_commas(record.later as u64),
-        ));
-    }
-    if let Some(error_s) = record.error_p50_s {
-        let span = output::time_span(error_s * 1000);
-        text.push_str(&format!(
-            "half of the starts were within {span} of the median\n"
-        ));
-    }
-    text
-}
-
-fn record_words(record: &StartRecord) -> String {
-    format!(
-        "of {} earlier forecasts, {:.0} % had the start between the 10 % and the 90 % quantile (80 % are expected)",
-        output::with_commas(record.settled as u64),
-        100.0 * record.within as f64 / record.settled.max(1) as f64
-    )
-}
-
-fn start_words(forecast: &StartForecast, clock: &WallClock<'_>) -> String {
-    match (&forecast.answer, forecast.job.start_s) {
-        (StartAnswer::Started, Some(start_s)) => format!("STARTED {}", clock.at(start_s)),
-        (StartAnswer::Started, None) => "STARTED".to_owned(),
-        (StartAnswer::Expected(times), _) => format!(
-            "STARTS {} in the median of {}; in 10 % of them by {}, in 90 % by {}",
-            clock.at(times.start_p50_s),
-            output::counted(times.draws, "draw"),
-            wall_time(times.start_p10_s, clock.zone),
-            wall_time(times.start_p90_s, clock.zone),
-        ),
-        (StartAnswer::None { reason }, _) => {
-            format!("NO FORECAST: {}", no_advice_words(reason))
-        }
-    }
-}
-
-fn shape_rows(forecast: &StartForecast, zone: &TraceZone) -> Vec<Vec<String>> {
-    let head = ["nodes", "limit", "10 %", "median", "90 %", "Slurm's plan"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for shape in &forecast.shapes {
-        let start = |of: fn(&StartTimes) -> i64| match &shape.answer {
-            StartAnswer::Expected(times) => wall_time(of(times), zone),
-            StartAnswer::Started | StartAnswer::None { .. } => "-".to_owned(),
-        };
-        let planned = shape
-            .planned_start_s
-            .map(|start_s| wall_time(start_s, zone));
-        rows.push(vec![
-            shape.nodes.to_string(),
-            output::time_span(shape.limit_s * 1000),
-            start(|times| times.start_p10_s),
-            start(|times| times.start_p50_s),
-            start(|times| times.start_p90_s),
-            planned.unwrap_or_else(|| "-".to_owned()),
-        ]);
-    }
-    rows
 }
 
 /// The prediction of the model that decided the answer.
@@ -178,14 +61,16 @@ fn learned(model: &ModelAdvice) -> String {
 }
 
 /// Formats times as wall-clock times, with their distance from now.
-struct WallClock<'a> {
-    now_s: i64,
-    zone: &'a TraceZone,
+pub(super) struct WallClock<'a> {
+    /// The time now, epoch seconds.
+    pub(super) now_s: i64,
+    /// The zone of the cluster.
+    pub(super) zone: &'a TraceZone,
 }
 
 impl WallClock<'_> {
     /// Formats a time like `at 2026-11-23 04:50 (in 30 min 0 s)`.
-    fn at(&self, moment_s: i64) -> String {
+    pub(super) fn at(&self, moment_s: i64) -> String {
         let away = output::time_span((moment_s - self.now_s).abs() * 1000);
         let wall = wall_time(moment_s, self.zone);
         if moment_s < self.now_s {
@@ -278,7 +163,8 @@ fn job(job: &QueriedJob, clock: &WallClock<'_>) -> String {
     }
 }
 
-fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
+/// The usable nodes, and the jobs by their role in the queue.
+pub(super) fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
     let mut text = format!(
         "{} can be used; {} and {} for their turn",
         output::counted(nodes as usize, "node"),
