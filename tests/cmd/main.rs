@@ -45,6 +45,7 @@ mod provision_live;
 mod provision_sweep;
 mod provision_train;
 mod publish;
+mod python_module;
 mod rehearse;
 mod report;
 mod run;
