@@ -46,6 +46,7 @@ mod provision_sweep;
 mod provision_train;
 mod publish;
 mod python_module;
+mod readme_page;
 mod rehearse;
 mod report;
 mod run;
