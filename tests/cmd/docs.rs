@@ -179,7 +179,7 @@ fn commands_of_the_page_on_installation_are_run_by_ci() {
 
 #[test]
 fn documented_dag_script_matches_its_file() {
-    let (page, script) = (read("docs/held-jobs.md"), read("condor/held-node.sh"));
+    let (page, script) = (read("docs/advice.md"), read("condor/held-node.sh"));
     let lines = blocks(&page, "shell")[0];
     assert!(script.ends_with(&format!("set -u\n{lines}")), "{script}");
     let typed = read("ci/proof/held-jobs");
@@ -241,8 +241,8 @@ pub(crate) fn type_command(home: &Place, command: &str) -> Outcome {
 }
 
 #[test]
-fn commands_of_the_held_jobs_page_succeed() {
-    let page = read("docs/held-jobs.md");
+fn commands_about_held_jobs_succeed() {
+    let page = read("docs/held-jobs.md") + &read("docs/advice.md");
     let mut commands: Vec<String> = Vec::new();
     for (at, block) in blocks(&page, "sh").into_iter().enumerate() {
         let directory = if at < 2 { "" } else { "cd ~/held-jobs\n" };
@@ -277,7 +277,7 @@ fn commands_of_the_held_jobs_page_succeed() {
 /// The lists are those that HTCondor 25.14.1 has printed.
 #[test]
 fn documented_explanations_are_printed() {
-    let page = read("docs/held-jobs.md");
+    let page = read("docs/hold-reasons.md");
     let sessions = blocks(&page, "console");
     assert_eq!(sessions.len(), 3);
     let home = home();
