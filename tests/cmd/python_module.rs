@@ -35,7 +35,6 @@ except poolcast.PoolcastError as error:
     print(str(error).splitlines()[0])
 ";
     let Some(outcome) = python(&place, code) else {
-        eprintln!("skipped: there is no python3");
         return;
     };
     assert_eq!(
