@@ -10,7 +10,7 @@ use crate::cmd::text;
 use poolcast_base::output;
 use poolcast_cli::ProvisionAdviseArgs;
 use poolcast_slurm::live::{
-    ListedJob, QueriedModel, SubmissionAdvice, advise_submission, plan_like,
+    ListedJob, QueriedModel, StartJournal, SubmissionAdvice, advise_submission, plan_like,
 };
 
 /// Version of the JSON document.
@@ -22,22 +22,25 @@ const QUERY_INTERVAL_S: i64 = 60;
 /// Reads files or queries Slurm, and prints the advice. The exit code encodes the answer.
 pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let config = cluster_config(&args.cluster, args.cost_ratio)?;
-    let mut cluster = LiveCluster::read(args.trace.as_deref(), &args.queue)?;
+    let mut cluster =
+        LiveCluster::read(args.trace.as_deref(), &args.queue, &StartJournal::default())?;
     let settings = advice_settings(&config, &cluster.past.zone, QUERY_INTERVAL_S)?;
     let model = args.model.as_deref().map(open_wait_model).transpose()?;
     let model = model.as_ref().map(|model| QueriedModel {
         model,
         wall_s: cluster.past.zone.wall_s(cluster.now_s),
     });
-    let job = cluster.job(&args.after)?.clone();
+    let job = cluster.job(&args.after)?;
     let view = cluster.view(&config.provision);
-    let mut advice = advise_submission(&view, &job, &settings, model.as_ref())?;
+    let mut advice = advise_submission(&view, job, &settings, model.as_ref())?;
+    let mut unplanned = Vec::new();
     if args.queue.queue.is_none()
         && advice.expected.is_some()
-        && let Some(start_s) = planned_start_s(&job, advice.shares_nodes, &mut cluster.past.missing)
+        && let Some(start_s) = planned_start_s(job, advice.shares_nodes, &mut unplanned)
     {
         advice = advice.checked_by_plan(start_s);
     }
+    cluster.past.missing.extend(unplanned);
 
     print(args, &advice, &cluster.past)?;
     Ok(advice.answer.exit_code())

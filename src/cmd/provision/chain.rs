@@ -24,8 +24,8 @@ use poolcast_slurm::chain::{
     run_chain,
 };
 use poolcast_slurm::live::{
-    ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, advise_submission, plan_script,
-    query_nodes, query_queue, query_settings, test_script,
+    ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, StartJournal, advise_submission,
+    plan_script, query_nodes, query_queue, query_settings, test_script,
 };
 
 /// Version of the JSON document.
@@ -57,7 +57,7 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     let lock = lock(&dir)?;
     let mut state = ChainState::open(&dir)?;
     let salt = user_salt()?;
-    let past = LivePast::find(args.trace.as_deref(), true, &salt)?;
+    let past = LivePast::find(args.trace.as_deref(), true, &salt, &StartJournal::default())?;
     for missing in &past.missing {
         output::note(&format!("missing: {missing}"));
     }

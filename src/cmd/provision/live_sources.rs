@@ -16,7 +16,7 @@ use poolcast_provision::config::{NodeCount, ProvisionConfig};
 use poolcast_provision::trace::{JobTrace, TraceJob, TraceZone, read_accounting};
 use poolcast_slurm::live::{
     AdviceSettings, ClusterListing, ClusterView, ListedJob, NodeListing, PastRuns, QueueListing,
-    SlurmSettings, query_accounting, query_nodes, query_queue, query_settings,
+    SlurmSettings, StartJournal, query_accounting, query_nodes, query_queue, query_settings,
 };
 use poolcast_sweep::config::Config;
 
@@ -32,7 +32,7 @@ const CLOCK_SLACK_S: i64 = 5;
 /// The past runs of a cluster, and a list of missing information.
 pub(super) struct LivePast {
     pub(super) past: PastRuns,
-    /// The jobs of the accounting.
+    /// The jobs of the accounting that the journal has forecasts for.
     pub(super) jobs: Vec<TraceJob>,
     /// The zone in which times are shown to people.
     pub(super) zone: TraceZone,
@@ -47,9 +47,10 @@ impl LivePast {
         dir: Option<&Path>,
         queries_slurm: bool,
         salt: &OwnerSalt,
+        journal: &StartJournal,
     ) -> Result<LivePast> {
         if let Some(dir) = dir {
-            return LivePast::from_trace(JobTrace::open(dir)?, salt);
+            return LivePast::from_trace(&JobTrace::open(dir)?, salt, journal);
         }
         if !queries_slurm {
             let why = "past run times (no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue";
@@ -58,7 +59,8 @@ impl LivePast {
         match query_accounting(ACCOUNTING_DAYS) {
             Ok(text) => {
                 let trace = read_accounting(text, salt);
-                LivePast::from_trace(trace.context("cannot use the output of `sacct`")?, salt)
+                let trace = trace.context("cannot use the output of `sacct`")?;
+                LivePast::from_trace(&trace, salt, journal)
             }
             Err(fault) => Ok(LivePast::without(format!(
                 "past run times (no accounting: {fault}; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue"
@@ -75,8 +77,8 @@ impl LivePast {
         }
     }
 
-    fn from_trace(trace: JobTrace, salt: &OwnerSalt) -> Result<LivePast> {
-        let past = PastRuns::from_trace(&trace);
+    fn from_trace(trace: &JobTrace, salt: &OwnerSalt, journal: &StartJournal) -> Result<LivePast> {
+        let past = PastRuns::from_trace(trace);
         let mut missing = Vec::new();
         if past.count() == 0 {
             missing.push("past run times (the accounting has no run that has ended)".to_owned());
@@ -88,8 +90,9 @@ impl LivePast {
         }
         Ok(LivePast {
             past,
-            jobs: trace.jobs,
-            zone: trace.zone,
+            // A chain runs for weeks, and a trace may have millions of jobs.
+            jobs: journal.jobs_among(&trace.jobs),
+            zone: trace.zone.clone(),
             missing,
         })
     }
@@ -116,10 +119,14 @@ pub(super) struct LiveCluster {
 
 impl LiveCluster {
     /// Reads the files of `args`, or queries Slurm, and reads the past runs from the trace in `dir`.
-    pub(super) fn read(dir: Option<&Path>, args: &QueueArgs) -> Result<LiveCluster> {
+    pub(super) fn read(
+        dir: Option<&Path>,
+        args: &QueueArgs,
+        journal: &StartJournal,
+    ) -> Result<LiveCluster> {
         let salt = user_salt()?;
         let queries_slurm = args.queue.is_none();
-        let mut past = LivePast::find(dir, queries_slurm, &salt)?;
+        let mut past = LivePast::find(dir, queries_slurm, &salt, journal)?;
         let missing = &mut past.missing;
         let settings = match queries_slurm {
             true => query_cluster_settings(missing),

@@ -23,7 +23,7 @@ pub(super) fn run(args: &ProvisionScoreArgs) -> Result<u8> {
         )
     })?;
     let journal = StartJournal::read(&dir)?;
-    let past = LivePast::find(args.trace.as_deref(), true, &user_salt()?)?;
+    let past = LivePast::find(args.trace.as_deref(), true, &user_salt()?, &journal)?;
     // A job that a trace shows as pending may have started since.
     let now_s = args
         .trace

@@ -1,5 +1,7 @@
 //! `poolcast provision start`: forecasts when a pending job starts.
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde::Serialize;
 
@@ -17,7 +19,14 @@ const SCHEMA_VERSION: u32 = 1;
 /// Reads files or queries Slurm, and prints the forecast. The exit code encodes the answer.
 pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
     let config = cluster_config(&args.cluster, None)?;
-    let mut cluster = LiveCluster::read(args.trace.as_deref(), &args.queue)?;
+    // A queue in a file may be of any time and cluster.
+    let dir = user_directories::state_directory().filter(|_| args.queue.queue.is_none());
+    let read = dir.as_deref().map(StartJournal::read);
+    let journal = read.unwrap_or_else(|| Ok(StartJournal::default()));
+    let no_journal = StartJournal::default();
+    let known = journal.as_ref().unwrap_or(&no_journal);
+    let mut cluster = LiveCluster::read(args.trace.as_deref(), &args.queue, known)?;
+
     // Nothing is decided, so there is no interval of decisions.
     let settings = advice_settings(&config, &cluster.past.zone, 0)?;
     let view = cluster.view(&config.provision);
@@ -30,10 +39,13 @@ pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
     let forecast = forecast_start(&view, job, &settings, &args.shape, plan)?;
     let submit_s = job.submit_s;
     cluster.past.missing.extend(unplanned);
-    let record = match args.queue.queue {
-        Some(_) => None,
-        None => keep(&forecast, submit_s, &mut cluster.past),
-    };
+
+    let kept = dir.map(|dir| keep_in_journal(&dir, journal, &forecast, submit_s, &cluster.past));
+    let record = kept.transpose().unwrap_or_else(|error| {
+        let missing = format!("the journal of forecasts ({error:#})");
+        cluster.past.missing.push(missing);
+        None
+    });
 
     if args.json {
         let printed = PrintedForecast {
@@ -53,22 +65,17 @@ pub(super) fn run(args: &ProvisionStartArgs) -> Result<u8> {
     Ok(forecast.answer.exit_code())
 }
 
-/// Adds `forecast` to the journal of the user; returns what became of the earlier ones. If there can be no journal, the
-/// missing information of `past` gets an entry.
-fn keep(forecast: &StartForecast, submit_s: i64, past: &mut LivePast) -> Option<StartRecord> {
-    let dir = user_directories::state_directory()?;
-    let journal = StartJournal::read(&dir).and_then(|journal| {
-        StartJournal::add(&dir, forecast, submit_s)?;
-        Ok(journal)
-    });
-    match journal {
-        Ok(journal) => Some(journal.record(&past.jobs, Some(forecast.now_s))),
-        Err(error) => {
-            let missing = format!("the journal of forecasts ({error:#})");
-            past.missing.push(missing);
-            None
-        }
-    }
+/// Adds `forecast` to the journal in `dir`; returns what became of the earlier ones.
+fn keep_in_journal(
+    dir: &Path,
+    journal: Result<StartJournal>,
+    forecast: &StartForecast,
+    submit_s: i64,
+    past: &LivePast,
+) -> Result<StartRecord> {
+    let earlier = journal?;
+    StartJournal::add(dir, forecast, submit_s)?;
+    Ok(earlier.record(&past.jobs, Some(forecast.now_s)))
 }
 
 /// The document that `--json` prints.

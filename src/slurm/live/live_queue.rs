@@ -82,8 +82,8 @@ pub(super) struct LiveQueue {
     pub(super) user: u32,
     /// Slurm's priority of each waiting job, if known: its tier and its rank there.
     priorities: Vec<Option<(i64, i64)>>,
-    /// The place of the queried job: its tier, its priority there, and the time since which it waits.
-    asked_place: QueuePriority,
+    /// The priority of the queried job, at the place that was asked.
+    asked_priority: QueuePriority,
     /// What jobs hold and request, if they share nodes.
     shared: Option<SharedJobs>,
     /// True if jobs wait in the order of Slurm's priorities, regardless of their size.
@@ -108,14 +108,14 @@ impl SharedJobs {
     }
 }
 
-/// The place of a job in its queue.
+/// The place in the queue for which a start is forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AskedPlace {
-    /// That of a job like the queried one which is submitted now: behind all others of its tier.
+    /// Behind all others of its tier: another job like the queried one is submitted now.
     Behind,
-    /// That of a job which replaces the queried, pending one, and is submitted now.
+    /// Behind all others of its tier: another job replaces the queried one, if that is pending, and is submitted now.
     InsteadOfIt,
-    /// Its own, where it is pending.
+    /// The place of the queried job, if that is pending.
     Own,
 }
 
@@ -138,7 +138,7 @@ impl QueuePlace<'_> {
     }
 }
 
-/// What the order of waiting jobs depends on.
+/// The priority of a waiting job, on which the order in the queue depends.
 #[derive(Debug, Clone, Copy)]
 struct QueuePriority {
     tier: i64,
@@ -147,7 +147,7 @@ struct QueuePriority {
 }
 
 impl QueuePriority {
-    /// The place of a job that is submitted at `now_s`.
+    /// The priority of a job that is submitted at `now_s`.
     fn behind_all(now_s: i64) -> QueuePriority {
         QueuePriority {
             tier: 0,
@@ -208,7 +208,7 @@ impl LiveQueue {
         }
         if let Some(priority) = job.priority.filter(|_| asked == AskedPlace::Own) {
             let since_s = job.eligible_s.unwrap_or(job.submit_s);
-            (queue.asked_place.rank, queue.asked_place.since_s) = (priority, since_s);
+            (queue.asked_priority.rank, queue.asked_priority.since_s) = (priority, since_s);
         }
         let place = QueuePlace {
             partition,
@@ -251,7 +251,7 @@ impl LiveQueue {
             counts: QueueCounts::default(),
             ended_runs: Vec::new(),
             priorities: Vec::new(),
-            asked_place: QueuePriority::behind_all(now_s),
+            asked_priority: QueuePriority::behind_all(now_s),
             shared: None,
             is_ranked: false,
             user,
@@ -307,7 +307,7 @@ impl LiveQueue {
         shared.queue.nodes.clone_from(&cluster.nodes);
         shared.queue.successor = shared.index_of(shape);
         self.shared = Some(shared);
-        self.asked_place.tier = view.tier(job);
+        self.asked_priority.tier = view.tier(job);
     }
 
     /// Notes what the running job that was added last holds.
@@ -340,14 +340,14 @@ impl LiveQueue {
         if known.len() < waiting.len() {
             return;
         }
-        let place_of = |at: usize| QueuePriority {
+        let priority_of = |at: usize| QueuePriority {
             tier: known[at].0,
             rank: known[at].1,
             since_s: waiting[at].since_s,
         };
         let mut order: Vec<usize> = (0..waiting.len()).collect();
-        order.sort_by_key(|at| place_of(*at).order());
-        let is_before = |at: &&usize| place_of(**at).order() <= self.asked_place.order();
+        order.sort_by_key(|at| priority_of(*at).order());
+        let is_before = |at: &&usize| priority_of(**at).order() <= self.asked_priority.order();
         let before = order.iter().filter(is_before).count() as i64;
         let mut ranked = Vec::with_capacity(waiting.len());
         for (rank, place) in (0..).zip(&order) {
@@ -375,7 +375,7 @@ impl LiveQueue {
         match self.is_ranked {
             // Waiting times encode the order of priorities.
             true => self.moment.now_s,
-            false => self.asked_place.since_s,
+            false => self.asked_priority.since_s,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The journal of forecast starts: a JSON line for each forecast, in a file of the user, and what became of them.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::start_forecast::{StartAnswer, StartForecast};
+use super::submission_advice::PLAN_MARGIN_S;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::stats::interpolated_quantile;
@@ -22,9 +23,6 @@ const JOURNAL_VERSION: u32 = 1;
 
 /// Maximum size of the journal, in bytes: about 300,000 forecasts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
-
-/// Time by which a start may miss the quantiles and still count as within them, in seconds: Slurm plans once a minute.
-const MARGIN_S: i64 = 60;
 
 /// One forecast. Times are in epoch seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,17 +120,28 @@ impl StartJournal {
         Ok(())
     }
 
-    /// Compares the forecasts with the starts of `jobs`. A job that waits then does so until `now_s`, epoch seconds; `None`
-    /// if that is not known.
+    /// Returns the jobs of the forecasts among `jobs`.
+    pub fn jobs_among(&self, jobs: &[TraceJob]) -> Vec<TraceJob> {
+        let submits_s: HashSet<i64> = self.entries.iter().map(|entry| entry.submit_s).collect();
+        let named: HashSet<(&str, i64)> = self.entries.iter().map(JournalEntry::job).collect();
+        let is_named = |job: &&TraceJob| {
+            // Few of all jobs of a cluster have such a time, and texts of their ids take longer.
+            submits_s.contains(&job.submit_s)
+                && named.contains(&(job.id.to_string().as_str(), job.submit_s))
+        };
+        jobs.iter().filter(is_named).copied().collect()
+    }
+
+    /// Compares the forecasts with the starts of their `jobs`. A job that waits then does so until `now_s`, epoch seconds;
+    /// `None` if that is not known.
     pub fn record(&self, jobs: &[TraceJob], now_s: Option<i64>) -> StartRecord {
-        let named: BTreeSet<(&str, i64)> = self.entries.iter().map(JournalEntry::job).collect();
-        let mut ends: HashMap<(String, i64), &TraceJob> = HashMap::new();
-        for job in jobs {
-            let id = (job.id.to_string(), job.submit_s);
-            if named.contains(&(id.0.as_str(), id.1)) {
-                ends.insert(id, job);
-            }
-        }
+        let ids: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+        let keys = ids.iter().map(String::as_str);
+        let starts: HashMap<(&str, i64), &TraceJob> = keys
+            .zip(jobs)
+            .map(|(id, job)| ((id, job.submit_s), job))
+            .collect();
+        let named: HashSet<(&str, i64)> = self.entries.iter().map(JournalEntry::job).collect();
 
         let mut record = StartRecord {
             forecasts: self.entries.len(),
@@ -146,7 +155,7 @@ impl StartJournal {
         };
         let mut errors_s = Vec::new();
         for entry in &self.entries {
-            let job = ends.get(&(entry.job.clone(), entry.submit_s));
+            let job = starts.get(&entry.job());
             let Some(start) = job.and_then(|job| JobStart::of(job, now_s)) else {
                 continue;
             };
@@ -199,7 +208,7 @@ impl JournalEntry {
 
     /// Compares the start with the range between the quantiles; `None` if it may still be within.
     fn compare(&self, start: JobStart) -> Option<Ordering> {
-        let range = self.start_p10_s - MARGIN_S..=self.start_p90_s + MARGIN_S;
+        let range = self.start_p10_s - PLAN_MARGIN_S..=self.start_p90_s + PLAN_MARGIN_S;
         match start {
             JobStart::At(start_s) | JobStart::After(start_s) if start_s > *range.end() => {
                 Some(Ordering::Greater)
@@ -266,6 +275,9 @@ mod tests {
         assert_eq!((counts, early.error_p50_s), ((3, 1, 1, 1), Some(661)));
         assert_eq!(journal.record(&jobs, Some(5661)).later, 2);
         assert_eq!(journal.record(&jobs, None), early);
+        let own = journal.jobs_among(&jobs);
+        assert_eq!(own, jobs[..5]);
+        assert_eq!(journal.record(&own, Some(5660)), early);
         assert_eq!(
             StartJournal::default().record(&jobs, None).error_p50_s,
             None

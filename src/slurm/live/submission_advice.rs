@@ -20,7 +20,7 @@ const MAX_FORECAST_WAIT_S: i64 = 395 * 86_400;
 pub const NO_ADVICE_CODE: u8 = 40;
 
 /// Margin, in seconds, by which a forecast may exceed Slurm's own plan. Slurm plans once a minute.
-const PLAN_MARGIN_S: i64 = 60;
+pub(super) const PLAN_MARGIN_S: i64 = 60;
 
 /// Settings of the decision.
 #[derive(Debug, Clone)]

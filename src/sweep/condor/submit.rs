@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::layout::SCRIPT_FILE;
 use super::plan::DagPlan;
 use super::shared::SharedDirectory;
-use super::syntax::command_lines;
+use super::syntax::{command_lines, retry_line};
 use crate::config::SubmitCommands;
 
 /// The steps with their submit files.
@@ -56,13 +56,14 @@ fn submit_file(
     let (head, queue) = template
         .rsplit_once("\nqueue")
         .with_context(|| format!("condor/{step}.sub has no `queue` command"))?;
-    let mut text = head.to_owned();
+    let mut added = String::new();
     if !site.is_empty() {
-        text += &format!("\n# The site\n{site}");
+        added += &format!("\n# The site\n{site}");
     }
     if !commands.is_empty() {
-        text += &format!("\n# `dag.submit.{step}` of the configuration\n");
-        text += &command_lines(&format!("`dag.submit.{step}`"), commands)?;
+        added += &format!("\n# `dag.submit.{step}` of the configuration\n");
+        added += &command_lines(&format!("`dag.submit.{step}`"), commands)?;
     }
-    Ok(text + "\nqueue" + queue)
+    let retry = retry_line(&added);
+    Ok(format!("{head}{added}{retry}\nqueue{queue}"))
 }

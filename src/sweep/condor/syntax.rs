@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::config::SubmitCommands;
+use crate::config::{SubmitCommand, SubmitCommands};
 use poolcast_base::error::hinted;
 
 /// Reserved names: submit commands in the templates of `condor/`, macros that the DAG sets, and the
@@ -123,27 +123,35 @@ pub(super) fn check_node_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines of `commands`. `place` names their source in messages. A request of memory without one for the retry gets
-/// it.
+/// The lines of `commands`. `place` names their source in messages.
 pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<String> {
-    let line = |name: &str, value: &str| format!("{name:<23} = {value}\n");
-    let mut lines = String::new();
-    let (mut requested, mut has_retry) = (None, false);
-    for (name, value) in commands {
+    let line = |(name, value): (&String, &SubmitCommand)| {
         let value = value.to_string();
         check_command(place, name, &value)?;
-        lines += &line(name, &value);
+        Ok(command_line(name, &value))
+    };
+    commands.iter().map(line).collect()
+}
+
+fn command_line(name: &str, value: &str) -> String {
+    format!("{name:<23} = {value}\n")
+}
+
+/// The memory for a retry, if the `lines` of a site and of a configuration request memory, and none for a retry: a template
+/// requests more for its own request, which these replace. Empty otherwise.
+pub(super) fn retry_line(lines: &str) -> String {
+    let mut requested = None;
+    for (name, value) in lines.lines().filter_map(|line| line.split_once('=')) {
         match &*bare_command_name(name) {
             "requestmemory" => requested = Some(value),
-            "retryrequestmemory" => has_retry = true,
+            "retryrequestmemory" => return String::new(),
             _ => {}
         }
     }
-    if let Some(requested) = requested.filter(|_| !has_retry) {
-        let retry = retry_memory(&requested).unwrap_or_default();
-        lines += &line("retry_request_memory", &retry);
-    }
-    Ok(lines)
+    let retry = requested.map(|value| retry_memory(value).unwrap_or_default());
+    retry.map_or(String::new(), |retry| {
+        command_line("retry_request_memory", &retry)
+    })
 }
 
 /// Returns the memory for the retry of a job that requests `requested`, a number with a unit. `None` for an expression:
@@ -151,13 +159,10 @@ pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<St
 fn retry_memory(requested: &str) -> Option<String> {
     let requested = requested.trim();
     let digits = requested.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
-    let number = RETRY_FACTOR
-        * digits
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite())?;
+    let number: f64 = digits.parse().ok()?;
+    let retry = RETRY_FACTOR * number;
     let unit = requested[digits.len()..].trim();
-    Some(format!("{number}{unit}"))
+    retry.is_finite().then(|| format!("{retry}{unit}"))
 }
 
 /// The lines of the site file `text`: comments and submit commands. `place` names the file in
@@ -238,7 +243,6 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::SubmitCommand;
 
     #[test]
     fn special_characters_are_rejected() {
@@ -256,13 +260,6 @@ mod tests {
 
     #[test]
     fn requests_of_memory_have_a_larger_one_for_the_retry() {
-        let lines = |commands: &[(&str, &str)]| {
-            let text = |value: &str| SubmitCommand::Text(value.to_owned());
-            let commands = commands
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), text(value)));
-            command_lines("there", &commands.collect()).expect("taken")
-        };
         for (requested, retry) in [
             ("8GB", "32GB"),
             ("1.5 GB", "6GB"),
@@ -271,12 +268,15 @@ mod tests {
             ("1e309GB", ""),
         ] {
             let last = format!("retry_request_memory    = {retry}\n");
-            let found = lines(&[("Request_Memory", requested)]);
-            assert!(found.ends_with(&last), "{found}");
+            assert_eq!(retry_line(&format!("Request_Memory = {requested}\n")), last);
         }
-        let given = lines(&[("request_memory", "8GB"), ("retry_request_memory", "9GB")]);
-        assert_eq!(given.matches("retry").count(), 1, "{given}");
-        assert!(!lines(&[("request_gpus", "1")]).contains("retry"));
+        let given = "request_memory = 8GB\nretry_request_memory = 9GB\n";
+        assert_eq!(retry_line(given), "");
+        assert_eq!(retry_line("request_gpus = 1\n"), "");
+
+        // The configuration comes behind the site.
+        let both = "# A site = with = signs\nrequest_memory = 8GB\n# Mine\nrequest_memory = 1GB\n";
+        assert_eq!(retry_line(both), "retry_request_memory    = 4GB\n");
     }
 
     #[test]
