@@ -60,5 +60,6 @@ pub use prior::Prior;
 pub use prior_model::PriorModel;
 pub use reason_record::{MIN_TAUGHT_OUTCOMES, ReasonRecord};
 pub(crate) use taught_rows::{label_later, settled_outcome};
+pub(crate) use thing_state::is_corrected_by_owner;
 pub use thing_state::{ThingKind, ThingState};
 pub use visible_repair::is_visibly_repaired;

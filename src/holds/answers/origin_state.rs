@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::cause_kind::CauseKind;
 use super::failed_reads::{FailedRead, FailedReads, MANY};
 use super::input_runs::{runs_of_failed_clusters, runs_that_read};
+use super::named_fault::NamedFault;
 use super::past_hold::{MAX_COUNTED, PastHold};
 use htcondor_eventlog::InputFile;
 use htcondor_holdreasons::Outcome;
@@ -67,6 +68,8 @@ const _: () = assert!(
 #[derive(Debug, Default)]
 struct OriginReads {
     failed: FailedReads,
+    /// Times at which the server said that it fails, sorted.
+    server_failed_ms: Vec<i64>,
     /// First runs of jobs, at most one per second.
     reads: Vec<Read>,
     /// Times at which the reads were known, sorted.
@@ -81,7 +84,12 @@ impl OriginStates {
     /// Collects the transfers in `store` that failed with `holds`, and those that succeeded.
     pub(super) fn new(store: &EventStore, holds: &[PastHold]) -> OriginStates {
         let mut failed: HashMap<u32, Vec<FailedRead>> = HashMap::new();
+        let mut server_failed_ms: HashMap<u32, Vec<i64>> = HashMap::new();
         for hold in holds.iter().filter(|hold| names_input(hold)) {
+            if NamedFault::of_kind(hold.stated) == NamedFault::Server {
+                let of_origin = server_failed_ms.entry(hold.origin).or_default();
+                of_origin.push(hold.hold_ms);
+            }
             failed.entry(hold.origin).or_default().push(FailedRead {
                 hold_ms: hold.hold_ms,
                 cluster: store.jobs().cluster(hold.job as usize),
@@ -105,7 +113,8 @@ impl OriginStates {
 
         let with_reads = |(origin, failed)| {
             let reads = reads.remove(&origin).unwrap_or_default();
-            (origin, OriginReads::new(failed, reads))
+            let server_failed_ms = server_failed_ms.remove(&origin).unwrap_or_default();
+            (origin, OriginReads::new(failed, server_failed_ms, reads))
         };
         OriginStates(failed.into_iter().map(with_reads).collect())
     }
@@ -150,7 +159,12 @@ impl OriginStates {
 }
 
 impl OriginReads {
-    fn new(mut failed: Vec<FailedRead>, mut reads: Vec<Read>) -> OriginReads {
+    fn new(
+        mut failed: Vec<FailedRead>,
+        mut server_failed_ms: Vec<i64>,
+        mut reads: Vec<Read>,
+    ) -> OriginReads {
+        server_failed_ms.sort_unstable();
         reads.sort_unstable();
         reads.dedup_by_key(|read| read.read_ms / 1000);
         let mut known_ms: Vec<i64> = reads.iter().map(|read| read.known_ms).collect();
@@ -168,6 +182,7 @@ impl OriginReads {
         });
         OriginReads {
             failed: FailedReads::from_sorted(failed),
+            server_failed_ms,
             reads,
             known_ms,
         }
@@ -248,11 +263,11 @@ impl OriginReads {
         let around_ms = READS_AROUND as i64 * mean_ms;
         let first_ms = earlier_ms.get(READS_AROUND - 1).copied();
         let last_ms = later_ms.get(READS_AROUND - 1).copied();
-        let failed = self.failed.counts_between(
-            first_ms.unwrap_or(i64::MIN).max(hold_ms - around_ms),
-            last_ms.unwrap_or(asked_ms).min(hold_ms + around_ms),
-        );
-        failed.clusters <= 1
+        let from_ms = first_ms.unwrap_or(i64::MIN).max(hold_ms - around_ms);
+        let until_ms = last_ms.unwrap_or(asked_ms).min(hold_ms + around_ms);
+        let next = (self.server_failed_ms).partition_point(|&failed_ms| failed_ms < from_ms);
+        let has_failed = (self.server_failed_ms.get(next)).is_some_and(|&ms| ms <= until_ms);
+        !has_failed && self.failed.counts_between(from_ms, until_ms).clusters <= 1
     }
 }
 
@@ -310,6 +325,22 @@ mod tests {
 
         log.add_failed_read(file(3), 206, "ada");
         assert_eq!(state(&log, 300).0, OriginState::Unknown, "two failures");
+    }
+
+    #[test]
+    fn server_that_says_that_it_fails_does_not_work() {
+        let state_with = |reason: &str| {
+            let mut log = log_of_reads(210);
+            log.add_failed_read(file(2), 205, "ada");
+            let kind = read_reason(reason, Some((13, 256))).kind;
+            log.state(.., kind);
+            state(&log, 300).0
+        };
+        let plugin = "Transfer input files failure at execution point slot1@e using protocol https. Details: The requested URL returned error:";
+        let lacks = format!("{plugin} 404 ( URL file = https://a.example/x )|");
+        assert_eq!(state_with(&lacks), OriginState::Works);
+        let fails = format!("{plugin} 503 ( URL file = https://a.example/x )|");
+        assert_eq!(state_with(&fails), OriginState::Unknown);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! that cannot reach its origin may say that a file is missing, and a server that fails does not say so of a
 //! file that it lacks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::cause_kind::{CauseKeys, CauseKind};
+use super::cluster_runs::ClusterKey;
+use super::failed_reads::MANY;
 use super::input_runs::input_runs;
 use super::named_fault::NamedFault;
 use super::past_hold::PastHold;
@@ -17,38 +19,106 @@ struct OriginEvent {
     /// True if a job got past the transfer, and false if the hold began.
     is_pass: bool,
     hold: usize,
+    /// Index of the job.
+    job: u32,
+}
+
+/// What became of the transfers from one origin so far.
+#[derive(Debug, Default)]
+struct OriginFaults {
+    all: Faults,
+    clusters: HashMap<ClusterKey, Faults>,
+}
+
+/// What a server said to some jobs since the last ones that passed.
+#[derive(Debug, Default)]
+struct Faults {
+    has_failed: bool,
+    /// Number of files that it lacked.
+    missing: usize,
+    /// Number of jobs that passed since it failed.
+    passed: usize,
+}
+
+impl OriginFaults {
+    fn add_hold(&mut self, cluster: ClusterKey, fault: NamedFault) {
+        for faults in [&mut self.all, self.clusters.entry(cluster).or_default()] {
+            faults.add_hold(fault);
+        }
+    }
+
+    /// Counts a job of `cluster` that passed. One pass shows to others that the server works, but a server that fails lets
+    /// some of the jobs of a large cluster pass.
+    fn add_pass(&mut self, cluster: ClusterKey) {
+        self.all.add_pass(1);
+        if let Some(own) = self.clusters.get_mut(&cluster) {
+            own.add_pass(MANY);
+        }
+    }
+
+    /// Returns true if the server is not believed that it lacks a file of `cluster`: a server that fails says so to some
+    /// jobs, and to others that it lacks the file. What it said to the cluster outweighs what it said to others.
+    fn makes_doubtful(&self, cluster: ClusterKey) -> bool {
+        match self.clusters.get(&cluster) {
+            Some(own) if own.has_failed => true,
+            Some(own) if own.missing >= MANY => false,
+            _ => self.all.has_failed,
+        }
+    }
+}
+
+impl Faults {
+    fn add_hold(&mut self, fault: NamedFault) {
+        match fault {
+            NamedFault::Server => {
+                self.has_failed = true;
+                self.passed = 0;
+            }
+            NamedFault::Missing => self.missing += 1,
+            _ => {}
+        }
+    }
+
+    /// Counts a job that passed. If the server has failed, `enough` of them show that it works again.
+    fn add_pass(&mut self, enough: usize) {
+        self.passed += 1;
+        if !self.has_failed || self.passed >= enough {
+            *self = Faults::default();
+        }
+    }
 }
 
 /// Corrects the faults that failed plug-ins name in `holds`, which are sorted by job and time.
 pub(super) fn correct_named_faults(store: &EventStore, holds: &mut [PastHold]) {
-    let mut failing_origins: HashSet<u32> = HashSet::new();
+    let jobs = store.jobs();
+    let mut origins: HashMap<u32, OriginFaults> = HashMap::new();
     let mut lacked_files: HashSet<(u32, u64)> = HashSet::new();
     for event in origin_events(store, holds) {
         let hold = &mut holds[event.hold];
         if hold.origin == 0 {
             continue; // unknown
         }
+        let origin = origins.entry(hold.origin).or_default();
+        let cluster = jobs.cluster(event.job as usize);
         if event.is_pass {
-            failing_origins.remove(&hold.origin);
+            origin.add_pass(cluster);
             continue;
         }
 
         let file = (hold.job, hold.causes.get(CauseKind::File));
         let fault = match hold.named_fault {
-            NamedFault::Missing if failing_origins.contains(&hold.origin) => NamedFault::Server,
+            NamedFault::Missing if origin.makes_doubtful(cluster) => NamedFault::Server,
             NamedFault::Server if lacked_files.contains(&file) => NamedFault::Missing,
             fault => fault,
         };
-        if hold.named_fault == NamedFault::Server {
-            failing_origins.insert(hold.origin);
-        }
+        origin.add_hold(cluster, hold.named_fault);
         if fault == NamedFault::Missing {
             lacked_files.insert(file);
         }
         if fault != hold.named_fault {
             hold.is_perhaps_missing = fault == NamedFault::Server;
             hold.named_fault = fault;
-            let job = store.jobs().get(hold.job as usize);
+            let job = jobs.get(hold.job as usize);
             hold.causes = CauseKeys::new(&job, hold.cycle.hold, fault);
         }
     }
@@ -67,6 +137,7 @@ fn origin_events(store: &EventStore, holds: &[PastHold]) -> Vec<OriginEvent> {
                 known_ms,
                 is_pass,
                 hold: index,
+                job: hold.job,
             });
         };
         add(hold.hold_ms, false);
@@ -80,6 +151,7 @@ fn origin_events(store: &EventStore, holds: &[PastHold]) -> Vec<OriginEvent> {
             known_ms: run.known_ms,
             is_pass: true,
             hold: hold as usize,
+            job: run.job,
         }));
     }
     events.sort_unstable();
@@ -119,6 +191,27 @@ mod tests {
         let hold = second_hold(&log);
         assert_eq!(hold.named_fault, NamedFault::Missing);
         assert!(!hold.is_perhaps_missing, "it worked in between");
+    }
+
+    #[test]
+    fn server_is_believed_by_what_it_said_to_the_cluster() {
+        use NamedFault::{Missing, Server};
+        let (own, other) = ((0, 1), (0, 2));
+        let mut origin = OriginFaults::default();
+        origin.add_hold(other, Server);
+        origin.add_hold(own, Missing);
+        origin.add_hold(own, Missing);
+        assert!(origin.makes_doubtful(own), "it failed for others");
+        origin.add_hold(own, Missing);
+        assert!(!origin.makes_doubtful(own), "it never failed for this one");
+
+        origin.add_hold(own, Server);
+        for left in [2, 1, 0] {
+            origin.add_pass(own);
+            assert_eq!(origin.makes_doubtful(own), left > 0);
+        }
+        assert!(!origin.makes_doubtful((0, 3)), "jobs of others passed");
+        assert!(origin.makes_doubtful(other), "none of its jobs passed");
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl ThingState {
             last_failure_ms: since_ms,
             successes_since: successes.len(),
             owners_since: known_owners(&successes),
-            by_hand_of: by_hand_of(&successes),
+            by_hand_of: by_hand_of(successes.iter().copied()),
             success_lower: success_lower(successes.len()),
             reads_since: latest_passes(known.reads, since_ms).len(),
         })
@@ -95,11 +95,30 @@ fn latest_passes(passes: &[Pass], since_ms: i64) -> Vec<&Pass> {
         .collect()
 }
 
-/// Returns the owner of all `successes` if a person released each of them.
-fn by_hand_of(successes: &[&Pass]) -> Option<u64> {
-    let owner = successes.first()?.owner;
-    let is_by_hand = |pass: &&Pass| pass.is_by_hand && pass.owner == owner;
-    successes.iter().all(is_by_hand).then_some(owner)
+/// Returns the owner of all `passes` if a person released each of them.
+fn by_hand_of<'a>(passes: impl Iterator<Item = &'a Pass>) -> Option<u64> {
+    let mut passes = passes.peekable();
+    let owner = passes.peek()?.owner;
+    let is_by_hand = |pass: &Pass| pass.is_by_hand && pass.owner == owner;
+    passes.all(is_by_hand).then_some(owner)
+}
+
+/// Returns true if the server named no other cluster's file as missing at about the time of `hold`, which is for a file
+/// that it lacks, and one person released by hand each job that is known at `asked_ms` to have got past such a hold.
+/// That person may have corrected their addresses before, which repairs no other job.
+pub(crate) fn is_corrected_by_owner(
+    history: &HoldHistory<'_>,
+    hold: &PastHold,
+    asked_ms: i64,
+) -> bool {
+    let unit_ms = history.unit_ms(asked_ms) as i64;
+    let until_ms = asked_ms.min(hold.hold_ms + unit_ms);
+    if history.has_origin_failed(hold, hold.hold_ms - unit_ms, until_ms) {
+        return false;
+    }
+    let known = history.known_cause(CauseKind::Origin, &hold.causes, asked_ms);
+    let latest = known.passes.iter().rev().take(MAX_COUNTED);
+    by_hand_of(latest).is_some()
 }
 
 fn known_owners(successes: &[&Pass]) -> usize {
@@ -118,7 +137,10 @@ pub(super) fn success_lower(count: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::{ATTRIBUTE_UPDATE, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+    use htcondor_eventlog::{
+        ATTRIBUTE_UPDATE, EXECUTE, HELD, InputFile, RELEASED, SUBMIT, TERMINATED,
+    };
+    use htcondor_holdreasons::read_reason;
     use test_stores::TestLog;
 
     /// Returns the state of the file that the last job of `log` is held for, at second `asked_s`.
@@ -178,6 +200,35 @@ mod tests {
         assert_eq!(by_hand_of(299), None, "nobody got past it");
         assert_eq!(by_hand_of(399), Some(0), "of an unknown owner");
         assert_eq!(by_hand_of(499), None, "a policy repairs nothing");
+    }
+
+    #[test]
+    fn owner_who_released_all_by_hand_may_have_corrected_addresses() {
+        let missing = "Transfer input files failure at execution point slot1@e using protocol https. Details: The requested URL returned error: 404 ( URL file = https://a.example/x )|";
+        let is_corrected = |passes: &[bool], others_s: Option<i64>| {
+            let mut log = TestLog::default();
+            log.add_held(7, 200);
+            for (at_s, &is_by_hand) in (300..).zip(passes) {
+                log.add_released(7, 100, at_s, true);
+                if is_by_hand {
+                    log.release_last_job_by_hand();
+                }
+            }
+            if let Some(at_s) = others_s {
+                let input = |file| InputFile { file, origin: 7 };
+                log.add_failed_read(input(8), at_s, "ada");
+                log.add_failed_read(input(9), at_s + 1, "ada");
+            }
+            log.state(.., read_reason(missing, Some((13, 256))).kind);
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            is_corrected_by_owner(&history, &history.holds[0], 999_000)
+        };
+        assert!(!is_corrected(&[], None), "nobody got past it");
+        assert!(is_corrected(&[true, true], None));
+        assert!(!is_corrected(&[true, false], None), "a policy repairs none");
+        assert!(!is_corrected(&[true], Some(201)), "others miss files there");
+        assert!(is_corrected(&[true], Some(900)), "much later");
     }
 
     #[test]

@@ -610,8 +610,10 @@ mod tests {
         assert_eq!(answer(passes((6, 2), true)).0, HoldAction::Fix);
         let other_code = passes((13, 2), true).with(|one| one.hold.stated = start_failure());
         assert_eq!(answer(other_code).0, HoldAction::Fix);
-        let of_input = answer(passes((13, 2), true));
-        assert_eq!(of_input, (HoldAction::Later, PROBABLE));
+        let of_input = passes((13, 2), true);
+        assert_eq!(answer(of_input), (HoldAction::Later, PROBABLE));
+        let corrected = of_input.with(|one| one.origin.is_corrected_by_owner = true);
+        assert_eq!(answer(corrected).0, HoldAction::Fix);
     }
 
     #[test]

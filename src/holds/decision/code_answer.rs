@@ -83,17 +83,19 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
         && evidence.is_learned_here()
         && !evidence.learned.reason.never_passed()
         && evidence.origin.state != OriginState::Works
-        && !is_own_program_repaired(evidence);
+        && !is_probably_repaired(evidence);
     evidence.origin.state != OriginState::Fails
         && !evidence.origin.file_passed_since
         && !evidence.has_recovered()
         && !passes
 }
 
-/// Returns true if the program that a job brings along, or its container, could not be started, and most jobs that got
-/// past such holds were released by hand, which says that these were repaired.
-fn is_own_program_repaired(evidence: &HeldEvidence) -> bool {
-    evidence.hold.stated.is_program_start() && evidence.learned.is_mostly_repaired
+/// Returns true if the jobs that got past such holds were probably repaired before, so that the odds, which count them,
+/// say nothing about this job: most were released by hand, and the fault is one of the program that a job brings along, or
+/// of its container; or one person released them all, after a server had lacked files that this person had named.
+fn is_probably_repaired(evidence: &HeldEvidence) -> bool {
+    let is_own_program = evidence.hold.stated.is_program_start();
+    is_own_program && evidence.learned.is_mostly_repaired || evidence.origin.is_corrected_by_owner
 }
 
 #[cfg(test)]

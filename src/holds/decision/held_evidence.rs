@@ -14,7 +14,7 @@ use super::codes::{HoldRule, hold_rule};
 use crate::answers::{
     AnswerModel, CauseKind, FailedReleases, HeldOdds, HoldHistory, LearnedAge, LearnedFrom,
     MAX_COUNTED, MIN_TAUGHT_OUTCOMES, NamedFault, OriginState, PastHold, ReasonRecord, RecoveryKey,
-    RuleKey, ThingState,
+    RuleKey, ThingState, is_corrected_by_owner,
 };
 
 /// Expected successes from which on a run of one job is worth its cost: of that job, or of all that are held for its
@@ -113,6 +113,8 @@ pub struct OriginEvidence {
     pub has_failed_since: bool,
     /// True if a job got past the same named file since this job is held.
     pub file_passed_since: bool,
+    /// True if the server lacks a file that the job names, and who got past such holds may have corrected the names.
+    pub is_corrected_by_owner: bool,
 }
 
 /// What was learned from earlier holds that are like this one.
@@ -390,6 +392,8 @@ impl EvidenceInputs<'_> {
                 reads: asked.reads_since.max(cause.reads_since()),
                 has_failed_since: has_origin_failed_since(history, hold, asked_ms),
                 file_passed_since: has_passed_since(history, hold, asked_ms),
+                is_corrected_by_owner: asked.named_fault == NamedFault::Missing
+                    && is_corrected_by_owner(history, hold, asked_ms),
             },
             learned: LearnedEvidence {
                 odds: asked.odds,
