@@ -613,8 +613,6 @@ fn kinds_have_hyper_parameters_and_parallel_coordinates_of_their_own() {
             let rate = 0.01 * trial as f64;
             row["pipeline"] = "xgb".into();
             row["parameters"] = serde_json::json!({"learning_rate": rate, "max_depth": trial % 5});
-            row["config"]["pipelines"] =
-                serde_json::json!({"xgb": {"runs": 1, "parameters": {"learning_rate": rate}}});
             row["metrics"] = serde_json::Value::Null;
             row["values"] = serde_json::json!([]);
         }
