@@ -1,5 +1,6 @@
 //! Finds the jobs that are held at prediction time, and checks the selection of jobs to advise on.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use anyhow::{Context as _, Result};
@@ -191,6 +192,26 @@ impl EndedJob {
         let ended = output::utc_time(self.ended_ms);
         format!("job {} {end} at {ended}{holds}", self.job)
     }
+}
+
+/// Finds the ends of `jobs`, each with its access point, in `store`: `None` for a job that has not
+/// ended. A job that the log does not have is left out.
+pub fn find_ends<'k>(
+    store: &EventStore,
+    jobs: impl Iterator<Item = &'k (String, JobId)>,
+) -> HashMap<&'k (String, JobId), Option<JobEnd>> {
+    let aps = &store.summary.aps;
+    let by_number = |job: &'k (String, JobId)| {
+        let ap = aps.iter().position(|ap| *ap == job.0)?;
+        Some(((ap as u32, job.1.cluster, job.1.proc), job))
+    };
+    let wanted: HashMap<(u32, i32, i32), _> = jobs.filter_map(by_number).collect();
+    let stored = store.jobs();
+    let end = |job: StoredJob<'_>| {
+        let found = *wanted.get(&(job.ap, job.cluster, job.proc))?;
+        Some((found, EndedJob::of(&job).map(|ended| ended.end)))
+    };
+    stored.iter().filter_map(end).collect()
 }
 
 /// Checks that each of `selections` matches a job in `advice`, which covers all held jobs of

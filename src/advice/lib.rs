@@ -72,7 +72,7 @@ pub use default_schedd::DefaultSchedd;
 pub use failed_thing::FailedThing;
 pub use held_by_others::{HeldByOthers, OWNER_ATTRIBUTE};
 pub use held_ids::HeldCommand;
-pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, query_words};
+pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, find_ends, query_words};
 pub use held_things::{HeldGrouping, HeldThing, JobOwner, ThingAnswer, answer_name, held_things};
 pub use idle_batch::IdleBatch;
 pub use idle_memory::{UnfitRequest, unfit_requests};

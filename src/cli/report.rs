@@ -19,6 +19,10 @@ pub struct ReportArgs {
     /// Omit names, paths, hosts, job ids, commands and texts of logs
     #[arg(long)]
     pub anonymous: bool,
+    /// Compare an earlier report with the results of now, and write no page: what is held now and was not, what was and
+    /// is not, and which answers have changed. FILE is the `report.json` of a run, or what `poolcast advise --json` printed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "watch", "anonymous"])]
+    pub diff: Option<PathBuf>,
     /// Print the report as JSON, and write no page
     #[arg(long, conflicts_with_all = ["out", "watch"])]
     pub json: bool,

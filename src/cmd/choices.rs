@@ -19,7 +19,7 @@ use poolcast_config::{Metric, Parameter};
 use poolcast_pipelines::ImportanceMeasure;
 use poolcast_sweep::config::{Config, PipelineSpaces, TrialSource};
 use poolcast_sweep::{
-    self as sweep, FrontTrial, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder,
+    self as sweep, EndedTrial, FrontTrial, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder,
     TrialOutcomes, TrialRow,
 };
 
@@ -185,7 +185,27 @@ struct ChosenTrial<'a> {
     #[serde(flatten)]
     choice: &'a SplitChoice,
     /// The whole trial.
-    row: TrialRow,
+    row: WholeRow<'a>,
+}
+
+/// A row of a sweep's results with its configuration.
+#[derive(Serialize)]
+pub(super) struct WholeRow<'a> {
+    #[serde(flatten)]
+    trial: &'a EndedTrial,
+    /// The whole configuration, as `poolcast config` explains it. To make the trial again, use
+    /// `poolcast train`; for samples of waits use `poolcast provision train`, and for a pipeline or
+    /// a program use `poolcast sweep`.
+    config: &'a Config,
+}
+
+impl WholeRow<'_> {
+    pub(super) fn new(row: &TrialRow) -> WholeRow<'_> {
+        WholeRow {
+            trial: &row.result,
+            config: &row.config,
+        }
+    }
 }
 
 /// The document that `--json` prints for a sweep with pipelines.
@@ -209,12 +229,15 @@ pub(super) fn print_choices(
         importances.features.truncate(MAX_SHOWN_FEATURES);
     }
 
-    let mut chosen = Vec::new();
-    for choice in &choices {
+    let row_of = |choice: &SplitChoice| {
         let row = outcomes.row_of(choice.trial)?;
-        let row = row.context("the best trial has a row")?;
-        chosen.push(ChosenTrial { choice, row });
-    }
+        row.context("the best trial has a row")
+    };
+    let rows: Vec<TrialRow> = choices.iter().map(row_of).collect::<Result<_>>()?;
+    let chosen = choices.iter().zip(rows.iter().map(WholeRow::new));
+    let chosen: Vec<_> = chosen
+        .map(|(choice, row)| ChosenTrial { choice, row })
+        .collect();
 
     if as_json {
         return output::print_json(BEST_SCHEMA_VERSION, &ChosenTrials { choices: chosen });
@@ -235,7 +258,7 @@ pub(super) fn print_choices(
 }
 
 fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
-    let ChosenTrial { choice, row } = chosen;
+    let (choice, row) = (chosen.choice, chosen.row.trial);
     let split = match &choice.split {
         Some(split) => format!(" of {}", escape::value(split)),
         None => String::new(),

@@ -14,7 +14,7 @@ use super::run_answers::RunAnswers;
 use super::study::Study;
 use super::text::advice::{AdviceDocument, AdviceView, shell_word};
 use super::text::advice_page::AdvicePage;
-use super::text::changes::RunChanges;
+use super::text::changes::{HeldReport, RunChanges};
 use super::{logs, text};
 use htcondor_eventlog as eventlog;
 use poolcast_advice::{AdviceBasis, JobAdvice, advise, apply_reason_rules};
@@ -53,6 +53,9 @@ struct PrintedReport<'a> {
     changes: Option<RunChanges>,
 }
 
+/// The report for programs, in the directory of a run.
+pub(super) const RUN_REPORT_FILE: &str = "report.json";
+
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -87,7 +90,7 @@ pub(super) fn conclude(
             body: AdviceView::new(&held.basis, &stored).document(),
         },
     };
-    let changes = write_report(out, &report)?;
+    let changes = write_report(out, &report, store)?;
     logs::add_words(config, &config.out, &mut held.advice)?;
     let inputs = ReportInputs::read(out, false)?;
     write_page(&inputs, Some(&held), &out.join(REPORT_FILE))?;
@@ -159,8 +162,12 @@ fn repeat_command(config: &Config) -> Option<String> {
 
 /// Writes the report into `out`; returns the changes since the previous report, if the log has
 /// changed.
-fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>> {
-    let path = out.join("report.json");
+fn write_report(
+    out: &Path,
+    report: &RunReport<'_>,
+    store: &EventStore,
+) -> Result<Option<RunChanges>> {
+    let path = out.join(RUN_REPORT_FILE);
     let before = fs_err::read(&path).ok();
     let document = JsonDocument {
         schema_version: SCHEMA_VERSION,
@@ -179,5 +186,9 @@ fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>
     // Another build may have written the previous report in another format.
     let before: serde_json::Value = serde_json::from_slice(&before).unwrap_or_default();
     let after: serde_json::Value = serde_json::from_slice(&after)?;
-    Ok(RunChanges::between(&before, &after))
+    if before["events"]["sources"] == after["events"]["sources"] {
+        return Ok(None);
+    }
+    let reports = HeldReport::read(&before).zip(HeldReport::read(&after));
+    Ok(reports.map(|(before, after)| RunChanges::between(&before, &after, Some(store))))
 }

@@ -437,14 +437,7 @@ fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
     let timeless = |line: &str| {
         let mut row: serde_json::Value = serde_json::from_str(line).expect("JSON");
         let row_object = row.as_object_mut().expect("an object");
-        for key in [
-            "worker",
-            "began",
-            "seconds",
-            "fit_seconds",
-            "config",
-            "attempt",
-        ] {
+        for key in ["worker", "began", "seconds", "fit_seconds", "attempt"] {
             row_object.remove(key);
         }
         row

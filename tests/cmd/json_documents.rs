@@ -247,6 +247,9 @@ fn heading_prefix(args: &str) -> String {
     if words.contains(&"--idle") {
         begin.push_str(" --idle");
     }
+    if words.contains(&"--diff") {
+        begin.push_str(" --diff");
+    }
     begin + " --json`"
 }
 
@@ -373,7 +376,10 @@ fn run_documents() -> PrintedKeys {
     let mut earlier = report.clone();
     earlier["events"]["sources"][0]["bytes"] = 1.into();
     earlier["advice"]["advice"][0]["action"] = "release".into();
+    earlier["advice"]["advice"][1]["job"] = "999999.0".into();
+    earlier["advice"]["things"][0]["thing"] = "a disk".into();
     place.write("out/report.json", earlier.to_string());
+    place.write("earlier.json", earlier.to_string());
     printed.extend(print_all(
         &place,
         &[
@@ -381,6 +387,7 @@ fn run_documents() -> PrintedKeys {
             "sweep list out --json",
             "sweep best out --json",
             "report out --json",
+            "report --diff earlier.json out --json",
             "report run --json",
         ],
     ));
@@ -634,6 +641,7 @@ fn every_verb_with_json_is_documented() {
     calls.remove("poolcast learn --json");
     calls.insert("poolcast advise --check --json".to_owned());
     calls.insert("poolcast advise --idle --json".to_owned());
+    calls.insert("poolcast report --diff --json".to_owned());
     let documented: BTreeSet<String> = PAGE
         .keys
         .keys()

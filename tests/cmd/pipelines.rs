@@ -139,13 +139,14 @@ fn pipeline_trial_is_reproduced_from_its_row() {
         names("pipeline"),
         [["enet"; 4].to_vec(), vec!["lasso"; 6]].concat().repeat(2)
     );
-    // The best trial of B2 is trained again from its row.
+    // The best trial of B2 is trained again from its configuration.
     let best = place.json("sweep best sweep --json")["choices"][1]["trial"]
         .as_u64()
         .expect("a trial");
-    place.write("row.yaml", found[best as usize - 1]["config"].to_string());
     assert_eq!(
-        place.stdout("sweep init row.yaml -o again"),
+        place.stdout(&format!(
+            "sweep init sweep/trials/trial-{best:04}/config.yaml -o again"
+        )),
         "1 trial is planned in again\n"
     );
     place.stdout("sweep run again");
@@ -159,16 +160,11 @@ fn pipeline_trial_is_reproduced_from_its_row() {
         of("sweep", best).len() == 2 && of("sweep", best) == of("again", 1),
         "byte for byte"
     );
+    place.stdout(&format!("-q sweep trials sweep {best} -o part"));
+    assert!(of("part", best) == of("sweep", best), "byte for byte");
     let without = |row: &Value| {
         let mut row = row.clone();
-        for key in [
-            "trial",
-            "worker",
-            "began",
-            "seconds",
-            "fit_seconds",
-            "config",
-        ] {
+        for key in ["trial", "worker", "began", "seconds", "fit_seconds"] {
             row.as_object_mut().expect("an object").remove(key);
         }
         row

@@ -613,8 +613,6 @@ fn kinds_have_hyper_parameters_and_parallel_coordinates_of_their_own() {
             let rate = 0.01 * trial as f64;
             row["pipeline"] = "xgb".into();
             row["parameters"] = serde_json::json!({"learning_rate": rate, "max_depth": trial % 5});
-            row["config"]["pipelines"] =
-                serde_json::json!({"xgb": {"runs": 1, "parameters": {"learning_rate": rate}}});
             row["metrics"] = serde_json::Value::Null;
             row["values"] = serde_json::json!([]);
         }
@@ -708,4 +706,66 @@ fn page_of_a_run_without_trials_keeps_the_held_jobs() {
     assert!(of_learn.contains("typo.dat"), "learn writes them");
     place.stdout("report run");
     assert!(page().contains("typo.dat"));
+}
+
+#[test]
+fn earlier_report_is_compared_with_the_results_of_now() {
+    let place = Place::new();
+    let log = &*crate::place::LOG_TEXT;
+    let until = |time: &str| {
+        let at = log
+            .find(&format!(") 11/21 {time}"))
+            .expect("a record of then");
+        &log[..log[..at].rfind("...\n").expect("the end of one") + 4]
+    };
+    place.write("EventLog", until("01:53:00"));
+    place.stdout("learn --log EventLog -o out");
+    place.write("earlier.json", text(&place, "out/report.json"));
+    place.write("advice.json", place.stdout("advise out --json"));
+    place.write("fixes.json", place.stdout("advise out --json --action fix"));
+
+    place.write("EventLog", until("01:54:00"));
+    let learned = place.stdout("learn --log EventLog -o out");
+    let shown = place.stdout("report --diff earlier.json out");
+    assert!(learned.contains(&shown), "learn shows the same\n{learned}");
+    // The log decides these, and no model.
+    for line in [
+        "Since the previous report, whose log ended 2026-11-21 01:52:59 UTC\n  64 more holds\n",
+        "\n  26 jobs still held, 15 of them in another hold, ",
+        "\n  27 new held jobs\n    42.2: ",
+        "\n    and 17 more\n  54 jobs no longer held\n    41 succeeded\n      20.5: was ",
+        "\n      and 31 more\n    3 removed\n      17.1: was ",
+        "\n    10 released, and not ended yet\n      19.0: was ",
+        "\n  1 new thing\n    input files could not be transferred to the job",
+    ] {
+        assert!(shown.contains(line), "no {line} in\n{shown}");
+    }
+
+    let changes = place.json("report --diff earlier.json out --json");
+    let number = |report: &str| {
+        let report: serde_json::Value = serde_json::from_str(&text(&place, report)).expect("JSON");
+        report["advice"]["held"].as_u64().expect("a number")
+    };
+    let count = |key: &str| changes[key].as_array().expect(key).len() as u64;
+    let still = changes["still_held"].as_u64().expect("a number");
+    assert_eq!(still + count("gone_jobs"), number("earlier.json"));
+    assert_eq!(still + count("new_jobs"), number("out/report.json"));
+
+    // What `advise` printed has the names of things, too.
+    let of_advice = place.json("report --diff advice.json out --json");
+    for key in ["new_jobs", "gone_jobs", "other_answers", "held_again"] {
+        assert_eq!(of_advice[key], changes[key], "{key}");
+    }
+    place.write("same.json", place.stdout("advise out --json"));
+    let same = place.json("report --diff same.json out --json");
+    assert_eq!(same["new_things"], serde_json::json!([]));
+    assert_eq!(same["gone_jobs"], serde_json::json!([]));
+
+    place.write("page.json", place.stdout("report out --json"));
+    for other in ["fixes.json", "page.json", "EventLog", "missing.json"] {
+        let refused = place.run(&format!("report --diff {other} out"));
+        let error = format!("error: `{other}` is not a report on all held jobs");
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(&error), "{refused}");
+    }
 }

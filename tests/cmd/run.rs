@@ -615,7 +615,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
 
     place.write("EventLog", &log[..middle]);
     let first = place.stdout("run auto.yaml --log EventLog");
-    assert!(!first.contains("Since the previous run"));
+    assert!(!first.contains("Since the previous report"));
 
     place.write("EventLog", log);
     let second = place.run("run auto.yaml --log EventLog");
@@ -623,12 +623,12 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     let changes: Vec<&str> = second
         .stdout
         .lines()
-        .skip_while(|line| !line.starts_with("Since the previous run"))
+        .skip_while(|line| !line.starts_with("Since the previous report"))
         .take(5)
         .collect();
     assert_eq!(
         changes[0],
-        "Since the previous run, whose log ended 2026-11-21 02:19:59 UTC"
+        "Since the previous report, whose log ended 2026-11-21 02:19:59 UTC"
     );
     assert!(changes[1].ends_with(" more holds"), "{changes:?}");
     assert!(
@@ -645,7 +645,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
             .contains("nothing has changed since the previous run"),
         "{third}"
     );
-    assert!(!third.stdout.contains("Since the previous run"));
+    assert!(!third.stdout.contains("Since the previous report"));
 }
 
 #[test]

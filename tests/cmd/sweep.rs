@@ -138,15 +138,15 @@ fn sweep_writes_rows_that_reproduce_its_trials() {
             && log.ends_with(" ended: 3 done, 0 failed, 0 quarantined\n"),
         "{log}"
     );
-    // The configuration in a row suffices to train the same model.
-    let row = &found[1];
-    place.write("row.yaml", row["config"].to_string());
-    let parameters = &row["parameters"];
+    // The configuration of a trial suffices to train the same model.
+    let parameters = &found[1]["parameters"];
     let name = format!(
         "j{}-m4-t10-uniform-events",
         parameters["j"].as_f64().expect("a number")
     );
-    place.stdout(&format!("train sweep/tensors/{name} -o again -c row.yaml"));
+    place.stdout(&format!(
+        "train sweep/tensors/{name} -o again -c sweep/trials/trial-0002/config.yaml"
+    ));
     assert!(
         place.files("again")["model.safetensors"] == models(&place)["trial-0002/model.safetensors"]
     );
@@ -741,7 +741,7 @@ fn what_is_no_sweep_is_named() {
     newer("sweep/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
-    error: `sweep` has sweep format version 77, and this program reads version 7
+    error: `sweep` has sweep format version 78, and this program reads version 8
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");

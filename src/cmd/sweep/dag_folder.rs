@@ -76,7 +76,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     if args.json {
         let row = rows.iter().find(|row| row.trial == best.trial);
         let row = row.context("the best trial has no row")?;
-        output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
+        output::print_json(choices::BEST_SCHEMA_VERSION, &choices::WholeRow::new(row))?;
     } else {
         output::print_file(&sweep::best_model_info(dir, dir, &best)?)?;
     }

@@ -384,7 +384,13 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 
     let front = front_of(&sweep, &TrialOutcomes::from_rows(rows.clone()));
     if args.json {
-        output::print_json(choices::BEST_SCHEMA_VERSION, &BestDocument { row, front })?;
+        output::print_json(
+            choices::BEST_SCHEMA_VERSION,
+            &BestDocument {
+                row: choices::WholeRow::new(row),
+                front,
+            },
+        )?;
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
         output::print(&choices::front_text(&sweep.config, &front))?;
@@ -402,7 +408,10 @@ fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
     let outcomes = TrialOutcomes::read(sweep)?;
     let front = front_of(sweep, &outcomes);
     if as_json {
-        let document = BestDocument { row: &row, front };
+        let document = BestDocument {
+            row: choices::WholeRow::new(&row),
+            front,
+        };
         output::print_json(choices::BEST_SCHEMA_VERSION, &document)?;
         return Ok(EXIT_DONE);
     }
@@ -423,7 +432,7 @@ fn show_best_row(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
 #[derive(Serialize)]
 struct BestDocument<'a> {
     #[serde(flatten)]
-    row: &'a TrialRow,
+    row: choices::WholeRow<'a>,
     /// The Pareto front, by the first metric; empty for a sweep with one metric.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     front: Vec<FrontTrial>,

@@ -22,8 +22,8 @@ use super::pipeline_fit::{FitTables, PipelineTask};
 use super::trial_data::SharedData;
 use crate::plan::SweepFolder;
 use crate::plan::trial_dir;
+use crate::plan::{EndedTrial, TrialEnd, TrialRow, whole_budget};
 use crate::plan::{TrialConfig, TrialModel};
-use crate::plan::{TrialEnd, TrialRow, whole_budget};
 use poolcast_base::{files, manifest};
 use poolcast_holds::config::TrainingSettings;
 use poolcast_holds::training::{
@@ -72,7 +72,7 @@ pub enum PartEnd {
 }
 
 /// Reads the rows that the part in `dir` has so far.
-pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
+pub fn part_rows(dir: &Path) -> Result<Vec<EndedTrial>> {
     let path = dir.join(PART_ROWS_FILE);
     if path.is_file() {
         manifest::read_json_lines(&path)
@@ -142,7 +142,7 @@ impl SweepPart<'_> {
             match attempted {
                 Ok(PartAttempt::Ended(row)) => {
                     ended(&row);
-                    rows.insert(trial, *row);
+                    rows.insert(trial, row.result);
                 }
                 Ok(PartAttempt::EpochLimit) => {}
                 Ok(PartAttempt::Left) => {
@@ -166,7 +166,7 @@ impl SweepPart<'_> {
     }
 
     /// The rows of earlier attempts at `trials`.
-    fn known_rows(&self, trials: &[usize]) -> Result<BTreeMap<usize, TrialRow>> {
+    fn known_rows(&self, trials: &[usize]) -> Result<BTreeMap<usize, EndedTrial>> {
         let wanted: BTreeSet<usize> = trials.iter().copied().collect();
         let mut known = BTreeMap::new();
         for row in part_rows(self.dir)? {
@@ -196,7 +196,7 @@ impl SweepPart<'_> {
         )?)
     }
 
-    fn write_rows(&self, rows: &BTreeMap<usize, TrialRow>) -> Result<()> {
+    fn write_rows(&self, rows: &BTreeMap<usize, EndedTrial>) -> Result<()> {
         manifest::write_json_lines(
             &self.dir.join(PART_ROWS_FILE),
             &rows.values().collect::<Vec<_>>(),

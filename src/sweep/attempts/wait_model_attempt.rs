@@ -9,7 +9,6 @@ use anyhow::Result;
 
 use super::deadline::{AttemptDeadline, AttemptError};
 use crate::plan::SweepFolder;
-use crate::plan::TrialConfig;
 use crate::plan::TrialRow;
 use crate::plan::trial_dir;
 use poolcast_base::files;
@@ -28,7 +27,6 @@ pub(crate) struct WaitModelAttempt<'a> {
     pub(crate) attempt: &'a TrialAttempt<'a>,
     /// The attempt's own directory.
     pub(crate) dir: PathBuf,
-    pub(crate) trial: &'a TrialConfig,
     pub(crate) settings: &'a WaitModelSettings,
     pub(crate) deadline: AttemptDeadline<'a>,
 }
@@ -44,7 +42,6 @@ impl WaitModelAttempt<'_> {
         row: &mut TrialRow,
         samples: &WaitSamples,
     ) -> Result<(), AttemptError> {
-        row.config = self.trial.written.clone();
         let key = wait_model_key(samples, self.settings, None)?;
         row.key = Some(key.clone());
         row.tensors_key = Some(samples.key.clone());

@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::layout::{ROWS_DIRECTORY, TrialDivision};
 use super::parts::parse_trial_ranges;
 use crate::config::Config;
-use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
+use crate::plan::RowCompleter;
+use crate::{self as sweep, EndedTrial, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
 use poolcast_events::EVENTS_FORMAT;
@@ -37,8 +38,13 @@ pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
 /// its trials have ended too. Those without a row get a row with the part's error.
 pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
+    let completer = RowCompleter::new(config);
+    let stored_rows = |path: &Path| {
+        let rows: Vec<EndedTrial> = manifest::read_json_lines(path)?;
+        rows.into_iter().map(|row| completer.row(row)).collect()
+    };
     if files::is_regular(&finished) {
-        return manifest::read_json_lines(&finished);
+        return stored_rows(&finished);
     }
     let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);
     for (part, ranges) in TrialDivision::read(dir)?.parts {
@@ -47,7 +53,7 @@ pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
         let file = |kind: &str| dir.join(ROWS_DIRECTORY).join(format!("{part}.{kind}"));
         let path = file("jsonl");
         if path.is_file() {
-            let of_part: Vec<TrialRow> = manifest::read_json_lines(&path)?;
+            let of_part: Vec<TrialRow> = stored_rows(&path)?;
             rows.extend(
                 of_part
                     .into_iter()

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::attempts::ComparisonGroup;
 use crate::plan::ROWS_FILE;
 use crate::plan::SweepFolder;
-use crate::plan::{EarlierTrial, EndedTrial, Proposal, TrialEnd, TrialRow};
+use crate::plan::{EarlierTrial, EndedTrial, Proposal, RowCompleter, TrialEnd, TrialRow};
 use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingMetrics;
@@ -204,6 +203,8 @@ pub struct TrialOutcomes {
     places: Vec<RowIndex>,
     reader: ResultReader,
     file: Option<(PathBuf, fs_err::File)>,
+    /// Completes the rows that are not in memory.
+    completer: Option<RowCompleter>,
 }
 
 impl TrialOutcomes {
@@ -228,6 +229,7 @@ impl TrialOutcomes {
             places,
             reader: ResultReader::default(),
             file: None,
+            completer: None,
         }
     }
 
@@ -277,6 +279,7 @@ impl TrialOutcomes {
             places,
             reader: ResultReader::default(),
             file: None,
+            completer: Some(RowCompleter::new(&sweep.config)),
         })
     }
 
@@ -314,6 +317,7 @@ impl TrialOutcomes {
             places,
             reader: ResultReader::default(),
             file: Some((path, file)),
+            completer: Some(RowCompleter::new(&sweep.config)),
         })
     }
 
@@ -324,23 +328,20 @@ impl TrialOutcomes {
 
     /// Reads the whole row of the outcome at index `at` of [`TrialOutcomes::all`].
     pub fn row(&mut self, at: usize) -> Result<TrialRow> {
-        self.read_row(at, TrialRow::clone)
+        if let RowIndex::Memory(row) = &self.places[at] {
+            return Ok(TrialRow::clone(row));
+        }
+        let trial = self.ended_trial(at)?;
+        let completer = self.completer.as_ref();
+        completer.context("the rows have no sweep")?.row(trial)
     }
 
     /// Reads the row of the outcome at index `at` without its configuration.
     pub fn ended_trial(&mut self, at: usize) -> Result<EndedTrial> {
-        self.read_row(at, |row| row.result.clone())
-    }
-
-    fn read_row<T: DeserializeOwned>(
-        &mut self,
-        at: usize,
-        of_row: impl Fn(&TrialRow) -> T,
-    ) -> Result<T> {
         use fs_err::os::unix::fs::FileExt as _;
         match &self.places[at] {
             RowIndex::Journal(place) => self.reader.read(place),
-            RowIndex::Memory(row) => Ok(of_row(row)),
+            RowIndex::Memory(row) => Ok(row.result.clone()),
             RowIndex::Line { first_byte, bytes } => {
                 let (path, file) = self.file.as_ref().context("the rows have no file")?;
                 let mut line = vec![0; *bytes];

@@ -135,7 +135,7 @@ fn publish_left_attempts(
 
 /// Writes the rows of `outcomes` to the file of all rows, `path`.
 pub(crate) fn write_rows(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
-    write_lines(path, outcomes, |row, line| {
+    write_lines(path, outcomes, TrialOutcomes::ended_trial, |row, line| {
         Ok(serde_json::to_writer(line, row)?)
     })
 }
@@ -146,7 +146,7 @@ fn write_table(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
         columns.add_row(&outcomes.row(at)?);
     }
     let mut head = Some(columns.header_line());
-    write_lines(path, outcomes, |row, line| {
+    write_lines(path, outcomes, TrialOutcomes::row, |row, line| {
         line.extend(head.take().unwrap_or_default().into_bytes());
         line.extend(columns.row_line(row).trim_end_matches('\n').as_bytes());
         Ok(())
@@ -154,15 +154,16 @@ fn write_table(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
 }
 
 /// Writes a file row by row, because all rows together may not fit into memory.
-fn write_lines(
+fn write_lines<T>(
     path: &Path,
     outcomes: &mut TrialOutcomes,
-    mut write: impl FnMut(&TrialRow, &mut Vec<u8>) -> Result<()>,
+    read: impl Fn(&mut TrialOutcomes, usize) -> Result<T>,
+    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let mut file = AtomicFile::new(path)?;
     let mut waiting = Vec::new();
     for at in 0..outcomes.all().len() {
-        write(&outcomes.row(at)?, &mut waiting)?;
+        write(&read(outcomes, at)?, &mut waiting)?;
         waiting.push(b'\n');
         if waiting.len() >= 1 << 16 {
             file.file().write_all(&waiting)?;

@@ -23,7 +23,7 @@ use poolcast_queue::{Queue, QueueSettings, WorkItem};
 /// The format of sweep folders.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {
     name: "sweep",
-    version: 7,
+    version: 8,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 

@@ -9,6 +9,7 @@ mod paths;
 mod pipeline_draws;
 mod proposal;
 mod reported_values;
+mod row_completer;
 pub(crate) mod schedule;
 mod same_trials;
 mod trial_config;
@@ -32,6 +33,7 @@ pub(crate) use paths::{
 };
 pub(crate) use proposal::Proposal;
 pub use reported_values::ReportedValues;
+pub(crate) use row_completer::RowCompleter;
 pub(crate) use same_trials::{first_difference, trial_key};
 pub use trial_config::{TrialConfig, TrialModel};
 pub use trial_numbers::TrialNumbers;

@@ -1,5 +1,5 @@
-//! The row of an ended trial: its parameters, its result, its worker and its times. The row is
-//! enough to make the trial again.
+//! The row of an ended trial: its parameters, its result, its worker and its times. With the
+//! configuration of the sweep, the row is enough to make the trial again.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -12,9 +12,9 @@ use super::reported_values::ReportedValues;
 use super::trial_config::TrialConfig;
 use crate::config::{CommandParameter, Config, TrialSource};
 use crate::search::SearchSpace;
-use poolcast_config::{Metric, MetricName, Parameter, yaml};
+use poolcast_config::{Metric, MetricName, Parameter};
 use poolcast_holds::rehearsal::AnswerScores;
-use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
+use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
 
@@ -44,17 +44,14 @@ impl std::fmt::Display for TrialEnd {
 
 /// One row of a sweep's results.
 ///
-/// Readers of many rows that do not need the configurations, which are most of the bytes, read an
-/// [`EndedTrial`] instead.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// It is stored as an [`EndedTrial`]; a reader adds the configuration by a `RowCompleter`.
+#[derive(Debug, Clone, Serialize)]
 pub struct TrialRow {
     /// Everything but the configuration.
     #[serde(flatten)]
     pub result: EndedTrial,
-    /// The whole configuration, as `poolcast config` explains it. To make the trial again, use
-    /// `poolcast train`; for samples of waits use `poolcast provision train`, and for a pipeline or
-    /// a program use `poolcast sweep`.
-    #[serde(deserialize_with = "yaml::read_field")]
+    /// The whole configuration.
+    #[serde(skip)]
     pub config: Config,
 }
 
@@ -294,10 +291,6 @@ impl TrialRow {
         let value = |name| self.value_of(name, |name| metrics.value(name));
         let further = self.further(|metric| value(metric.name));
         (self.value, self.more_values) = (value(name), further);
-        if metrics.status == TrainingStatus::TerminatedEarly {
-            // With this number of epochs, the trial can be made again.
-            self.config.epochs = metrics.epochs;
-        }
         self.metrics = Some(metrics);
     }
 

@@ -185,26 +185,9 @@ impl SweepTrials {
             .pipeline_trial(trial)
             .with_context(|| format!("the sweep has no trial {trial}"))?;
         let draws = &self.pipelines[place.pipeline];
-        let PipelineDraw {
-            parameters,
-            samples,
-        } = draws.get(place.draw)?;
-        let parameters = parameters
-            .into_iter()
-            .map(|(name, value)| (name, Parameter::Constant(value)))
-            .collect();
-        let fixed = PipelineSpace {
-            method: Method::Random,
-            runs: 1,
-            parameters,
-            init_points: Vec::new(),
-        };
-        let mut drawn = Config {
-            pipelines: [(draws.pipeline.clone(), fixed.into())].into(),
-            ..self.common.with_point(&samples)
-        };
-        drawn.data.split_names = self.splits[place.split].iter().cloned().collect();
-        Ok(drawn)
+        let split = self.splits[place.split].clone();
+        let draw = draws.get(place.draw)?;
+        Ok(fit_config(&self.common, &draws.pipeline, split, draw))
     }
 
     /// Finds the split, pipeline and draw of `trial`. Returns `None` for a trial of the network,
@@ -330,6 +313,27 @@ impl SweepTrials {
         }
         turns.into_values().collect()
     }
+}
+
+/// The configuration of one fit of `pipeline`, as it is written. `common` has the keys that all fits
+/// share.
+pub(super) fn fit_config(
+    common: &Config,
+    pipeline: &str,
+    split: Option<String>,
+    draw: PipelineDraw,
+) -> Config {
+    let constant = |(name, value)| (name, Parameter::Constant(value));
+    let fixed = PipelineSpace {
+        method: Method::Random,
+        runs: 1,
+        parameters: draw.parameters.into_iter().map(constant).collect(),
+        init_points: Vec::new(),
+    };
+    let mut drawn = common.with_point(&draw.samples);
+    drawn.pipelines = [(pipeline.to_owned(), fixed.into())].into();
+    drawn.data.split_names = split.into_iter().collect();
+    drawn
 }
 
 /// A trial of a pipeline: its split, its pipeline, and its index among the pipeline's draws. All

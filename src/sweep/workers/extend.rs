@@ -117,7 +117,7 @@ impl SweepExtension {
         let space = SearchSpace::from_config(&self.earlier.config);
         let (earlier, outcomes) = (&self.earlier, &mut self.outcomes);
         let ended = (0..outcomes.all().len()).map(|at| {
-            let row = outcomes.row(at)?;
+            let row = outcomes.ended_trial(at)?;
             ended_item(
                 row,
                 earlier

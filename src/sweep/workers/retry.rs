@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use crate::outcomes::TrialOutcomes;
-use crate::plan::{Proposal, ROWS_FILE, SweepFolder, TrialEnd, TrialRow, queue_dir};
+use crate::plan::{EndedTrial, Proposal, ROWS_FILE, SweepFolder, TrialEnd, queue_dir};
 use crate::search::SearchSpace;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
@@ -36,7 +36,7 @@ pub fn retry_failed(sweep: &SweepFolder) -> Result<usize> {
     let queue = Queue::create(&dir, QueueSettings::default())?;
     let kept = done
         .into_iter()
-        .map(|at| ended_item(outcomes.row(at)?, None));
+        .map(|at| ended_item(outcomes.ended_trial(at)?, None));
     queue.add_ended(0, PRIORITY, kept)?;
     add_failed(sweep, &queue, &mut outcomes, &failed)?;
     queue.seal(count)?;
@@ -46,9 +46,9 @@ pub fn retry_failed(sweep: &SweepFolder) -> Result<usize> {
 
 /// The item of `row`, whose trial has ended. If it was proposed in a search, `space` is its search space.
 pub(super) fn ended_item(
-    row: TrialRow,
+    row: EndedTrial,
     space: Option<&SearchSpace>,
-) -> Result<EndedItem<TrialRow>> {
+) -> Result<EndedItem<EndedTrial>> {
     let proposal = space.map(|space| serde_json::to_value(Proposal::from_row(space, &row)));
     Ok(EndedItem {
         item: row.item(),

@@ -174,7 +174,6 @@ impl SweepWorker<'_> {
                     queue: self.queue,
                     attempt: work.attempt,
                     dir,
-                    trial,
                     settings,
                     deadline: work.deadline,
                 };
