@@ -871,6 +871,22 @@ fn chain_waits_for_an_unreachable_controller() {
 }
 
 #[test]
+fn chain_waits_for_a_new_controller_to_hear_of_its_nodes() {
+    let slurm = FakeSlurm::new();
+    slurm.will("unheard");
+    let mut child = slurm.start_chain();
+    let note = "the successor of link 1, job 11, has no advice yet: Slurm's controller has just started, and has not heard of 2 nodes yet";
+    wait(|| slurm.messages().contains(note));
+    slurm.wait_for_looks(2);
+    assert_eq!(slurm.released().len(), 1);
+    fs_err::remove_file(slurm.path("unheard")).expect("removed");
+    slurm.end_first_link();
+    assert!(child.wait().expect("it ended").success());
+    assert_eq!(slurm.messages().matches(note).count(), 1);
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
 fn interrupted_chain_resumes_at_the_next_call() {
     let slurm = FakeSlurm::new();
     let mut child = slurm.start_chain();

@@ -284,6 +284,8 @@ impl ChainRun<'_> {
             Some(partition) => cluster.find_obstacle(partition, now_s),
             None => None,
         };
+        // A new controller will soon have heard of all nodes, and each link asks again.
+        let obstacle = obstacle.filter(|why| !matches!(why, NoAdviceReason::UnheardNodes(_)));
         if let Some(obstacle) = obstacle {
             return Ok(self.go_without_forecast(&obstacle));
         }
