@@ -128,7 +128,7 @@ fn the_moment_to_submit_is_told_from_files() {
     assert_eq!(later["action"], "later");
     assert_eq!(
         later["queue"],
-        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1, "limited": 0, "never": 0})
+        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1, "limited": 0, "never": 0, "kept": 0})
     );
     // Job 6 is expected to run for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
     assert_eq!(later["expected"]["wait_s"], 1200 + 600 + 1800);
@@ -345,7 +345,7 @@ fn jobs_behind_limits_of_their_own_do_not_compete() {
     let later: serde_json::Value = serde_json::from_str(&later.stdout).expect("JSON");
     assert_eq!(
         later["queue"],
-        json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1})
+        json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1, "kept": 0})
     );
     assert_eq!(later["expected"]["wait_s"], 1800);
 

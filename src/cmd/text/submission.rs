@@ -184,6 +184,11 @@ pub(super) fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> Stri
             "wait for limits of their own",
         ),
         (counts.never, "cannot start", "cannot start"),
+        (
+            counts.kept,
+            "waits for something that Slurm does not list",
+            "wait for something that Slurm does not list",
+        ),
     ] {
         if count > 0 {
             text.push_str(&format!(", {}", counted_phrase(count, one, several)));

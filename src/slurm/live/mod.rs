@@ -1,9 +1,11 @@
 //! Advice from a live Slurm: reads its jobs and nodes, and decides whether a user should submit the
 //! successor of a job now.
 
+mod advice_settings;
 mod feature_rule;
 mod host_list;
 mod job_resources;
+mod kept_jobs;
 mod listed_job;
 mod live_queue;
 mod model_advice;
@@ -24,6 +26,7 @@ mod start_forecast;
 mod start_journal;
 mod submission_advice;
 
+pub use advice_settings::AdviceSettings;
 pub use listed_job::ListedJob;
 pub use live_queue::{ClusterView, QueueCounts};
 pub use model_advice::{ModelAdvice, QueriedModel};
@@ -45,6 +48,6 @@ pub use start_forecast::{
 };
 pub use start_journal::{StartJournal, StartRecord};
 pub use submission_advice::{
-    AdviceSettings, ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
+    ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,
 };
