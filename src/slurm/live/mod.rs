@@ -2,6 +2,7 @@
 //! successor of a job now.
 
 mod advice_settings;
+mod cluster_check;
 mod feature_rule;
 mod host_list;
 mod job_resources;
@@ -27,6 +28,7 @@ mod start_journal;
 mod submission_advice;
 
 pub use advice_settings::AdviceSettings;
+pub use cluster_check::ClusterCheck;
 pub use listed_job::ListedJob;
 pub use live_queue::{ClusterView, QueueCounts};
 pub use model_advice::{ModelAdvice, QueriedModel};
@@ -39,7 +41,7 @@ pub use queue_listing::QueueListing;
 pub use slurm_programs::{
     PlannedStart, RecordedEnd, RecordedState, SlurmFault, SubmissionAttempt, cancel_job, plan_like,
     plan_script, query_accounting, query_job_record, query_nodes, query_queue, query_settings,
-    release_job, submit_job, test_script,
+    query_version, release_job, submit_job, test_script,
 };
 pub use slurm_settings::SlurmSettings;
 pub use slurm_state::{JobOutcome, QueueState};
