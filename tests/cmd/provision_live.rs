@@ -1190,6 +1190,34 @@ fn chain_ends_once_its_work_is_done() {
 }
 
 #[test]
+fn no_link_is_submitted_that_would_start_after_the_deadline() {
+    let end = "no further link is submitted: it would start after the deadline";
+    let slurm = FakeSlurm::new();
+    let chain = |more: &str| {
+        slurm.run(&format!(
+            "provision chain job.sh --links 3 --every 1 {more}"
+        ))
+    };
+    let past = chain("--deadline 2020-01-01T00:00:00Z");
+    assert_eq!(past.code, Some(0), "{past}");
+    assert!(past.stderr.contains(end), "{past}");
+    assert!(slurm.released().is_empty());
+
+    // By its limit the first link ends after the deadline, so the second one waits for its end, which is earlier.
+    let deadline_s = jiff::Timestamp::now().as_second() + 20_000;
+    slurm.set("limit", "600");
+    slurm.plan(1, "COMPLETED", 3);
+    let outcome = chain(&format!("--deadline {deadline_s} --when dependency"));
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let depends = |job: &str| {
+        let text = fs_err::read_to_string(slurm.path("jobs").join(job)).expect("read");
+        text.contains("depends=\n")
+    };
+    assert!(depends("12"), "it was submitted ahead");
+    slurm.assert_each_ran_once(3);
+}
+
+#[test]
 fn chain_refuses_clusters_that_cannot_be_forecast() {
     let slurm = FakeSlurm::new();
     let refusal = |file: &str, text: &str| {
