@@ -8,6 +8,7 @@ pub mod error;
 pub mod shared_text;
 mod closed_stdout;
 pub mod output;
+pub mod finding;
 pub mod live_screen;
 pub mod process;
 pub mod temporary;

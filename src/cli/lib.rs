@@ -42,9 +42,10 @@ pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use program::program;
 pub use provision::{
-    ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
-    ProvisionSamplesArgs, ProvisionScoreArgs, ProvisionStartArgs, ProvisionStep,
-    ProvisionTraceArgs, ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs, WindowArgs,
+    ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionCheckArgs,
+    ProvisionReplayArgs, ProvisionSamplesArgs, ProvisionScoreArgs, ProvisionStartArgs,
+    ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs,
+    WindowArgs,
 };
 pub use publish::PublishArgs;
 pub use rehearse::RehearseArgs;

@@ -10,9 +10,10 @@ use super::own_logs::user_name;
 use super::results_here::find_results_here;
 use super::text;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
+use poolcast_base::finding::{Finding, FindingState};
 use poolcast_base::output;
 use poolcast_cli::DoctorArgs;
-use poolcast_site::doctor::{Examination, Finding, FindingState};
+use poolcast_site::doctor::Examination;
 use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.

@@ -43,7 +43,8 @@ fn every_verb_explains_itself() {
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
     for step in [
-        "trace", "replay", "samples", "train", "validate", "advise", "start", "score", "chain",
+        "trace", "replay", "samples", "train", "validate", "advise", "check", "start", "score",
+        "chain",
     ] {
         let help = place.stdout(&format!("provision {step} --help"));
         assert!(help.contains(&format!("Example: poolcast provision {step}")));

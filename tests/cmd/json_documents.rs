@@ -564,6 +564,7 @@ fn live_documents() -> PrintedKeys {
     let mut printed = provision_live::submission_documents();
     printed.extend(provision_live::start_documents());
     printed.extend(provision_live::score_documents());
+    printed.extend(provision_live::check_documents());
     printed.extend(provision_live::chain_documents());
     printed
 }

@@ -128,7 +128,7 @@ fn the_moment_to_submit_is_told_from_files() {
     assert_eq!(later["action"], "later");
     assert_eq!(
         later["queue"],
-        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1, "limited": 0, "never": 0})
+        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1, "limited": 0, "never": 0, "kept": 0})
     );
     // Job 6 is expected to run for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
     assert_eq!(later["expected"]["wait_s"], 1200 + 600 + 1800);
@@ -345,7 +345,7 @@ fn jobs_behind_limits_of_their_own_do_not_compete() {
     let later: serde_json::Value = serde_json::from_str(&later.stdout).expect("JSON");
     assert_eq!(
         later["queue"],
-        json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1})
+        json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1, "kept": 0})
     );
     assert_eq!(later["expected"]["wait_s"], 1800);
 
@@ -871,6 +871,22 @@ fn chain_waits_for_an_unreachable_controller() {
 }
 
 #[test]
+fn chain_waits_for_a_new_controller_to_hear_of_its_nodes() {
+    let slurm = FakeSlurm::new();
+    slurm.will("unheard");
+    let mut child = slurm.start_chain();
+    let note = "the successor of link 1, job 11, has no advice yet: Slurm's controller has just started, and has not heard of 2 nodes yet";
+    wait(|| slurm.messages().contains(note));
+    slurm.wait_for_looks(2);
+    assert_eq!(slurm.released().len(), 1);
+    fs_err::remove_file(slurm.path("unheard")).expect("removed");
+    slurm.end_first_link();
+    assert!(child.wait().expect("it ended").success());
+    assert_eq!(slurm.messages().matches(note).count(), 1);
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
 fn interrupted_chain_resumes_at_the_next_call() {
     let slurm = FakeSlurm::new();
     let mut child = slurm.start_chain();
@@ -998,6 +1014,125 @@ fn chain_goes_on_with_dependencies_where_it_cannot_forecast() {
     assert!(dry.stderr.contains(note), "{dry}");
 }
 
+/// A fake cluster with fair-share and limits, in which no more runs are known.
+fn slurm_with_limits() -> FakeSlurm {
+    let slurm = FakeSlurm::new();
+    let more = "PriorityType = priority/multifactor\nPriorityWeightFairShare = 100\nAccountingStorageEnforce = limits\n";
+    slurm.set(
+        "config",
+        &SHARED_NODES.replace("select/cons_tres", "select/linear"),
+    );
+    let config = fs_err::read_to_string(slurm.path("config")).expect("read");
+    slurm.set("config", &format!("{config}{more}"));
+    slurm.set(
+        "partition",
+        "PartitionName=all Default=YES MaxTime=2-00:00:00 OverSubscribe=EXCLUSIVE\n",
+    );
+    slurm.set("limits", "normal||1\n");
+    slurm
+}
+
+#[test]
+fn what_can_be_known_of_a_cluster_is_said() {
+    let slurm = slurm_with_limits();
+    let check = |args: &str| slurm.run(&format!("provision check {args}"));
+    let found = |args: &str| -> (Option<i32>, Vec<String>) {
+        let outcome = check(&format!("{args} --json"));
+        let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let findings = document["findings"].as_array().expect("findings");
+        let words = |one: &Value| format!("{} {}: {}", one["state"], one["check"], one["words"]);
+        let all = findings.iter().map(words);
+        (
+            outcome.code,
+            all.map(|line| line.replace('"', "")).collect(),
+        )
+    };
+    let (code, mut lines) = found("");
+    assert_eq!(code, Some(0), "{lines:?}");
+    let plan = lines.remove(6);
+    assert!(
+        plan.starts_with("good plan: `sbatch --test-only` plans a small job in "),
+        "{plan}"
+    );
+    insta::assert_snapshot!(lines.join("\n"), @"
+    fact slurm: the programs of slurm 22.05.8
+    good queue: `squeue` shows all users: 0 jobs of 0 users
+    fact accounting: no past runs are known: jobs are assumed to run to their limits
+    good nodes: 2 nodes of the partition all can be used; MaxTime=2-00:00:00; each job has whole nodes
+    fact priority: priority/multifactor: jobs wait in the order that `squeue` lists; its factors cannot be read (`sprio` failed: You are not running a supported priority plugin); fair-share lets later jobs pass, which no forecast foresees
+    bad limits: MaxJobs none, MaxSubmitJobs 1: a link is submitted only once the one before has ended
+    good forecast: waits can be forecast
+    ");
+
+    slurm.will("factors");
+    slurm.set("limits", "normal|1|\n");
+    slurm.will("unheard");
+    let (code, lines) = found("--partition all");
+    assert_eq!(code, Some(40), "{lines:?}");
+    insta::assert_snapshot!([&lines[3..6], &lines[7..]].concat().join("\n"), @"
+    bad nodes: 0 nodes of the partition all can be used; MaxTime=2-00:00:00
+    fact priority: priority/multifactor: jobs wait in the order that `squeue` lists; `sprio` and `sshare` show its factors; fair-share lets later jobs pass, which no forecast foresees
+    fact limits: MaxJobs 1, MaxSubmitJobs none: a link starts only once the one before has ended
+    bad forecast: Slurm's controller has just started, and has not heard of 2 nodes yet, which takes some seconds
+    ");
+
+    let other = check("--partition gpu");
+    assert_eq!(other.code, Some(2), "{other}");
+    assert!(other.stderr.contains("use one of: all"), "{other}");
+    slurm.will("away");
+    let away = check("");
+    assert_eq!(away.code, Some(40), "{away}");
+    insta::assert_snapshot!(away.stdout, @"
+    BAD   slurm  `sinfo` failed: slurm_load_jobs error: Unable to contact slurm
+                 controller (connect failure)
+          -> run this where `sbatch` is, and once Slurm answers
+
+    to do: 1 thing
+    ");
+}
+
+/// The results are there before the first link, so that one link is enough.
+#[test]
+fn commands_of_the_page_on_chains_succeed() {
+    let slurm = slurm_with_limits();
+    slurm.place.write("train.sbatch", "#!/bin/bash\n");
+    fs_err::create_dir(slurm.place.path("results")).expect("made");
+    slurm.place.write("results/final.pt", "");
+    let page = docs::read("docs/chain.md");
+    let blocks = docs::blocks(&page, "sh");
+    let commands: Vec<&str> = blocks
+        .into_iter()
+        .flat_map(str::lines)
+        .map(str::trim)
+        .collect();
+    let commands: Vec<&str> = commands
+        .into_iter()
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert_eq!(commands.len(), 3);
+
+    for typed in commands {
+        let rest = typed.strip_prefix("poolcast ").expect("a call of poolcast");
+        let (args, done) = rest.split_once(" --done ").unwrap_or((rest, ""));
+        let mut command = slurm.command(args);
+        let (_, done) = done.split_once('\'').unwrap_or_default();
+        if let Some((done, more)) = done.split_once('\'') {
+            command.args(["--done", done, "--every", "1"]);
+            command.args(more.split_ascii_whitespace());
+        }
+        let outcome = Outcome::of(command.output().expect("it starts"));
+        assert_eq!(outcome.code, Some(0), "{typed}: {outcome}");
+    }
+    slurm.assert_each_ran_once(1);
+}
+
+/// Returns the keys that `check --json` prints.
+pub(crate) fn check_documents() -> PrintedKeys {
+    let args = "provision check --json";
+    let document = serde_json::from_str(&slurm_with_limits().run(args).stdout).expect("JSON");
+    json_documents::printed_keys(args, &document)
+}
+
 #[test]
 fn chain_submits_when_its_user_says() {
     at_once(["dependency", "ended"], |when| {
@@ -1052,6 +1187,34 @@ fn chain_ends_once_its_work_is_done() {
     assert_eq!(again.code, Some(0), "{again}");
     assert!(again.stderr.contains(end), "{again}");
     assert!(!slurm.path("jobs/14").exists(), "it goes on");
+}
+
+#[test]
+fn no_link_is_submitted_that_would_start_after_the_deadline() {
+    let end = "no further link is submitted: it would start after the deadline";
+    let slurm = FakeSlurm::new();
+    let chain = |more: &str| {
+        slurm.run(&format!(
+            "provision chain job.sh --links 3 --every 1 {more}"
+        ))
+    };
+    let past = chain("--deadline 2020-01-01T00:00:00Z");
+    assert_eq!(past.code, Some(0), "{past}");
+    assert!(past.stderr.contains(end), "{past}");
+    assert!(slurm.released().is_empty());
+
+    // By its limit the first link ends after the deadline, so the second one waits for its end, which is earlier.
+    let deadline_s = jiff::Timestamp::now().as_second() + 20_000;
+    slurm.set("limit", "600");
+    slurm.plan(1, "COMPLETED", 3);
+    let outcome = chain(&format!("--deadline {deadline_s} --when dependency"));
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let depends = |job: &str| {
+        let text = fs_err::read_to_string(slurm.path("jobs").join(job)).expect("read");
+        text.contains("depends=\n")
+    };
+    assert!(depends("12"), "it was submitted ahead");
+    slurm.assert_each_ran_once(3);
 }
 
 #[test]

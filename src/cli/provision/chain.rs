@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::cluster_args::ClusterArgs;
+use crate::advise::moment_ms;
 use poolcast_slurm::chain::ChainTiming;
 
 /// Arguments of `provision chain`.
@@ -25,6 +26,10 @@ pub struct ProvisionChainArgs {
     /// ends, and cancels the next job
     #[arg(long, value_name = "COMMAND")]
     pub done: Option<String>,
+    /// Time after which no job is to start, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since
+    /// 1970: a job that would start later is not submitted, and the chain ends
+    #[arg(long, value_name = "TIME", value_parser = moment_ms)]
+    pub deadline: Option<i64>,
     /// Directory with the state of the chain [default: the name of the script with `.chain`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 mod advise;
 mod chain;
+mod check;
 mod cluster_args;
 mod replay;
 mod samples;
@@ -15,6 +16,7 @@ use clap::{Args, Subcommand};
 
 pub use advise::ProvisionAdviseArgs;
 pub use chain::ProvisionChainArgs;
+pub use check::ProvisionCheckArgs;
 pub use cluster_args::{ClusterArgs, QueueArgs};
 pub use replay::ProvisionReplayArgs;
 pub use samples::ProvisionSamplesArgs;
@@ -91,6 +93,13 @@ pub enum ProvisionStep {
     /// Example: poolcast provision score
     #[command(verbatim_doc_comment)]
     Score(ProvisionScoreArgs),
+    /// Examine what can be known of a Slurm cluster before a chain
+    ///
+    /// Asks Slurm's programs what you may see and what a chain meets, and says for each thing what follows: other users' jobs and accounting, whole or shared nodes, the order of jobs, limits of accounts and of the partition, and Slurm's own plan. Submits nothing. Exit code 0 means that waits can be forecast, 40 that they cannot.
+    ///
+    /// Example: poolcast provision check --partition gpu
+    #[command(verbatim_doc_comment)]
+    Check(ProvisionCheckArgs),
     /// Submit a script repeatedly, so that each job starts when the previous one ends
     ///
     /// Submits the first job, decides once a minute like `advise` whether to submit the next one, and ends once all requested jobs are submitted and the last one has started. Jobs find the number of the previous job in POOLCAST_PREDECESSOR, and their own number in the chain in POOLCAST_LINK. The state of the chain is in a directory: killed and restarted at any time, the command continues where it was, and no job runs twice. Exit code 40 means that the queue cannot be forecast: jobs share cores, Slurm hides jobs, or a job started far earlier than forecast.

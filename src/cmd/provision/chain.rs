@@ -47,6 +47,7 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
         links: args.links,
         every: Duration::from_secs(args.every.into()),
         when: args.when,
+        deadline_s: args.deadline.map(|moment_ms| moment_ms.div_euclid(1000)),
     };
     if args.dry_run {
         return dry_run(args, &plan, &dir);
@@ -90,6 +91,10 @@ fn end_code(end: ChainEnd) -> u8 {
         ChainEnd::Done => EXIT_DONE,
         ChainEnd::WorkDone(number) => {
             output::note(&format!("the work was done after link {number}"));
+            EXIT_DONE
+        }
+        ChainEnd::Deadline => {
+            output::note("no further link is submitted: it would start after the deadline");
             EXIT_DONE
         }
         ChainEnd::Stopped => {

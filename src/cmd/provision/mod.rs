@@ -2,6 +2,7 @@
 
 mod advise;
 mod chain;
+mod check;
 mod live_sources;
 mod replay;
 mod samples;
@@ -27,6 +28,7 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
         ProvisionStep::Train(args) => train::run(args),
         ProvisionStep::Validate(args) => validate::run(args),
         ProvisionStep::Advise(args) => advise::run(args),
+        ProvisionStep::Check(args) => check::run(args),
         ProvisionStep::Start(args) => start::run(args),
         ProvisionStep::Score(args) => score::run(args),
         ProvisionStep::Chain(args) => chain::run(args),

@@ -4,7 +4,7 @@ use super::submission::no_advice_words;
 use poolcast_base::output;
 use poolcast_provision::trace::TraceZone;
 use poolcast_slurm::chain::{ChainLink, ChainNote, LinkEvent};
-use poolcast_slurm::live::SubmissionAdvice;
+use poolcast_slurm::live::{NoAdviceReason, SubmissionAdvice};
 
 /// Describes an event of the chain in one line.
 pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
@@ -23,6 +23,11 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
         ChainNote::NotReleased(link, said) => format!("{} is still held: {said}", named(link)),
         ChainNote::RefusedBehind(number, said) => format!(
             "Slurm rejects link {number}, which is submitted once the link before it has ended: {said}"
+        ),
+        ChainNote::NoAdvice(link, reason @ NoAdviceReason::UnheardNodes(_)) => format!(
+            "the successor of {} has no advice yet: {}",
+            named(link),
+            no_advice_words(reason)
         ),
         ChainNote::NoAdvice(link, reason) => format!(
             "no advice on the successor of {} which is submitted after its end: {}",

@@ -1,7 +1,7 @@
 //! The findings of an examination, one below the other.
 
+use poolcast_base::finding::{Finding, FindingState};
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_site::doctor::{Finding, FindingState};
 
 /// The lines of all findings, at most `width` columns wide where they can be broken.
 pub(in crate::cmd) fn page(findings: &[Finding], width: usize) -> Vec<PageLine> {

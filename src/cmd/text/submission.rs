@@ -129,6 +129,9 @@ pub(in crate::cmd) fn no_advice_words(reason: &NoAdviceReason) -> String {
         NoAdviceReason::HiddenJobs => {
             "Slurm hides the jobs of other users (PrivateData), so their queue is unknown".to_owned()
         }
+        NoAdviceReason::UnheardNodes(nodes) => format!(
+            "Slurm's controller has just started, and has not heard of {nodes} yet, which takes some seconds"
+        ),
         NoAdviceReason::NotItsTurn(why) => format!("the job does not wait for its turn: {why}"),
         NoAdviceReason::UnknownReason(what) => format!("this version does not know {what}"),
         NoAdviceReason::ShouldRun => {
@@ -181,6 +184,11 @@ pub(super) fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> Stri
             "wait for limits of their own",
         ),
         (counts.never, "cannot start", "cannot start"),
+        (
+            counts.kept,
+            "waits for something that Slurm does not list",
+            "wait for something that Slurm does not list",
+        ),
     ] {
         if count > 0 {
             text.push_str(&format!(", {}", counted_phrase(count, one, several)));

@@ -103,11 +103,18 @@ impl WaitForecast {
     /// Returns the wait of `job` if all jobs ran to their limits, like `squeue --start`; at most
     /// `most_s`.
     pub fn wait_by_limits_s(&self, queue: &QueueTime, job: &SeenWait, most_s: i64) -> i64 {
-        let running = queue.running.iter().map(|run| run.limit_s);
-        let waiting = queue.waiting.iter().map(|wait| wait.limit_s);
-        let limits_s: Vec<i64> = running.chain(waiting).collect();
+        let limits_s = limits_s(queue);
         let settings = self.settings_at(queue);
         simulated_wait_s(&settings, queue, job, most_s, |place| limits_s[place])
+    }
+
+    /// Returns for each waiting job of `queue` whether it starts at once, if all jobs run to their limits.
+    pub fn starts_at_once(&self, queue: &QueueTime) -> Vec<bool> {
+        let settings = self.settings_at(queue);
+        match &queue.shared {
+            None => starts_on_nodes_at_once(WholeNodes::default(), &settings, queue),
+            Some(shared) => starts_on_nodes_at_once(SharedNodes::new(shared), &settings, queue),
+        }
     }
 
     /// Returns the scheduler settings with a constant number of nodes: later changes are not known
@@ -184,7 +191,69 @@ fn wait_on_nodes_s(
     run_s: impl Fn(usize) -> i64,
 ) -> i64 {
     let now_s = queue.now_s;
-    let entry = |wait: &SeenWait, run_s: i64| QueueJob {
+    let jobs = waiting_jobs(queue, &run_s);
+    let mut cluster = cluster_on_nodes(pool, settings, queue, &jobs, job.user, &run_s);
+    // The job's own run time does not affect its wait.
+    let added = cluster.submit(&waiting_job(job, job.limit_s, now_s));
+    let start_s = cluster.run_until_start(added, now_s.saturating_add(most_s));
+    start_s.map_or(most_s, |start_s| start_s - now_s)
+}
+
+/// Like [`WaitForecast::starts_at_once`], on the nodes `pool`.
+fn starts_on_nodes_at_once(
+    pool: impl NodePool,
+    settings: &SchedulerSettings,
+    queue: &QueueTime,
+) -> Vec<bool> {
+    let limits_s = limits_s(queue);
+    let run_s = |place: usize| limits_s[place];
+    let jobs = waiting_jobs(queue, run_s);
+    let mut cluster = cluster_on_nodes(pool, settings, queue, &jobs, 0, run_s);
+    cluster.run_until(queue.now_s);
+    let runs = cluster.runs().iter();
+    runs.map(|run| run.start.is_some()).collect()
+}
+
+/// Returns the time limits of the jobs in `queue`, in seconds: running jobs first, then waiting jobs.
+fn limits_s(queue: &QueueTime) -> Vec<i64> {
+    let running = queue.running.iter().map(|run| run.limit_s);
+    let waiting = queue.waiting.iter().map(|wait| wait.limit_s);
+    running.chain(waiting).collect()
+}
+
+/// Returns the waiting jobs of `queue`, whose run times `run_s` returns as for [`simulated_wait_s`].
+fn waiting_jobs(queue: &QueueTime, run_s: impl Fn(usize) -> i64) -> Vec<QueueJob> {
+    let first = queue.running.len();
+    let waiting = queue.waiting.iter().enumerate();
+    let job = |(number, wait)| waiting_job(wait, run_s(first + number), queue.now_s);
+    waiting.map(job).collect()
+}
+
+/// Returns the cluster of `queue` at its time, on the nodes `pool`. `jobs` are its waiting jobs, and `user` is the
+/// number of another user.
+fn cluster_on_nodes<'a, P: NodePool>(
+    pool: P,
+    settings: &'a SchedulerSettings,
+    queue: &QueueTime,
+    jobs: &'a [QueueJob],
+    user: u32,
+    run_s: impl Fn(usize) -> i64,
+) -> SimulatedCluster<'a, P> {
+    let waiting = queue.waiting.iter().map(|wait| wait.user);
+    let running = queue.running.iter().map(|run| run.user);
+    // The simulation needs the highest user number.
+    let users = waiting.chain(running).fold(user, u32::max);
+
+    let mut cluster = SimulatedCluster::on_nodes(pool, settings, jobs, users as usize + 1);
+    for (number, run) in queue.running.iter().enumerate() {
+        let job = running_job(run, run_s(number), queue.now_s);
+        cluster.add_running(&job, run.start_s);
+    }
+    cluster
+}
+
+fn waiting_job(wait: &SeenWait, run_s: i64, now_s: i64) -> QueueJob {
+    QueueJob {
         enter: now_s,
         since: wait.since_s,
         cancel: NEVER,
@@ -192,28 +261,7 @@ fn wait_on_nodes_s(
         limit: wait.limit_s,
         nodes: wait.nodes,
         user: wait.user,
-    };
-    let mut jobs = Vec::with_capacity(queue.waiting.len() + 1);
-    for (number, wait) in queue.waiting.iter().enumerate() {
-        jobs.push(entry(wait, run_s(queue.running.len() + number)));
     }
-    // The simulation needs the highest user number.
-    let mut users = job.user;
-    for wait in &queue.waiting {
-        users = users.max(wait.user);
-    }
-    for run in &queue.running {
-        users = users.max(run.user);
-    }
-
-    let mut cluster = SimulatedCluster::on_nodes(pool, settings, &jobs, users as usize + 1);
-    for (number, run) in queue.running.iter().enumerate() {
-        cluster.add_running(&running_job(run, run_s(number), now_s), run.start_s);
-    }
-    // The job's own run time does not affect its wait.
-    let added = cluster.submit(&entry(job, job.limit_s));
-    let start_s = cluster.run_until_start(added, now_s.saturating_add(most_s));
-    start_s.map_or(most_s, |start_s| start_s - now_s)
 }
 
 fn running_job(run: &SeenRun, run_s: i64, now_s: i64) -> QueueJob {

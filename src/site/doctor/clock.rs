@@ -1,6 +1,6 @@
 //! The clock: whether the newest event is in the future, and whether the year of events is known.
 
-use super::finding::Finding;
+use poolcast_base::finding::Finding;
 use poolcast_base::output::{time_span, utc_time};
 use poolcast_collect::LogState;
 
@@ -55,8 +55,8 @@ fn year_finding(state: &LogState) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::FindingState;
     use super::*;
+    use poolcast_base::finding::FindingState;
 
     #[test]
     fn events_of_the_future_are_bad() {

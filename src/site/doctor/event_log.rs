@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::clock;
-use super::finding::Finding;
+use poolcast_base::finding::Finding;
 use poolcast_base::output::{counted, time_span, utc_time, with_commas};
 use poolcast_collect::{LogState, inspect_log};
 use poolcast_sweep::condor;
@@ -219,8 +219,8 @@ fn rotation_words(max_bytes: u64, rotations: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::FindingState;
     use super::*;
+    use poolcast_base::finding::FindingState;
 
     #[test]
     fn missing_attributes_of_jobs_are_named() {

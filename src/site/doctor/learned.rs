@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::finding::Finding;
 use poolcast_advice::PublishedModel;
+use poolcast_base::finding::Finding;
 use poolcast_base::output::{counted, time_span, utc_time};
 use poolcast_collect::read_archive;
 use poolcast_holds::answers::LearnedAnswers;
@@ -101,8 +101,8 @@ fn archive_finding(dir: &Path) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::FindingState;
     use super::*;
+    use poolcast_base::finding::FindingState;
 
     #[test]
     fn old_models_are_to_be_learned_again() {

@@ -3,15 +3,13 @@
 
 mod clock;
 mod event_log;
-mod finding;
 mod learned;
 mod queue;
-
-pub use finding::{Finding, FindingState};
 
 use std::path::PathBuf;
 
 use event_log::LogPlace;
+use poolcast_base::finding::{Finding, FindingState};
 use poolcast_sweep::condor;
 
 /// The caller's view of a machine.

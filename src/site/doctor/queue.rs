@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::finding::Finding;
 use poolcast_advice::{JobQueue, QUEUE_ATTRIBUTES};
+use poolcast_base::finding::Finding;
 use poolcast_base::output::{self, counted};
 use poolcast_holds::past_jobs::PastJobs;
 use poolcast_sweep::condor;

@@ -60,6 +60,8 @@ pub struct ChainPlan {
     pub every: Duration,
     /// When successors are submitted; `None` for forecasts where they can be had, and else for dependencies.
     pub when: Option<ChainTiming>,
+    /// Time after which no link is to start, in epoch seconds.
+    pub deadline_s: Option<i64>,
 }
 
 /// Progress messages of a running chain.
@@ -108,6 +110,8 @@ pub enum ChainEnd {
     Stopped,
     /// The work was done after the link with this number.
     WorkDone(u32),
+    /// The next link would start after the deadline.
+    Deadline,
     /// The cluster cannot be forecast.
     NoAdvice(NoAdviceReason),
     /// This link started far earlier than forecast.
@@ -243,7 +247,10 @@ impl ChainRun<'_> {
         }
 
         let Some(last) = self.state.links.last().cloned() else {
-            return self.submit(None, now_s);
+            return match self.is_late(now_s) {
+                true => Ok(Round::End(ChainEnd::Deadline)),
+                false => self.submit(None, now_s),
+            };
         };
         if last.job.is_none() {
             return self.find_job(&listing);
@@ -254,7 +261,18 @@ impl ChainRun<'_> {
         if last.number >= self.plan.links {
             return Ok(Round::Wait);
         }
+        let has_started = last.start_s.or(last.end_s).is_some();
+        if has_started && self.is_late(now_s) {
+            return Ok(Round::End(ChainEnd::Deadline));
+        }
         self.decide(&last, &listing, now_s)
+    }
+
+    /// Returns true if `start_s` is after the deadline.
+    fn is_late(&self, start_s: i64) -> bool {
+        self.plan
+            .deadline_s
+            .is_some_and(|deadline_s| start_s > deadline_s)
     }
 
     /// Checks once in a call that the cluster can be forecast, before the call submits anything.
@@ -284,6 +302,8 @@ impl ChainRun<'_> {
             Some(partition) => cluster.find_obstacle(partition, now_s),
             None => None,
         };
+        // A new controller will soon have heard of all nodes, and each link asks again.
+        let obstacle = obstacle.filter(|why| !matches!(why, NoAdviceReason::UnheardNodes(_)));
         if let Some(obstacle) = obstacle {
             return Ok(self.go_without_forecast(&obstacle));
         }
@@ -491,7 +511,11 @@ impl ChainRun<'_> {
             return Ok(Round::Wait);
         }
         if self.timing == ChainTiming::Dependency {
-            return self.submit(None, now_s);
+            // If the link ends before its limit, the next one may still start in time.
+            return match self.is_late(job.end_s.unwrap_or(now_s)) {
+                true => Ok(Round::Wait),
+                false => self.submit(None, now_s),
+            };
         }
         let settings = self.settings.clone();
         let Some(nodes) = self.query(|| query_nodes(settings.as_ref()))? else {
@@ -503,7 +527,10 @@ impl ChainRun<'_> {
             settings: self.settings.as_ref(),
         };
         let advice = (self.caller.advise)(&cluster, job)?;
+        let expected = advice.expected;
+        let wait_s = expected.map_or(0, |expected| expected.wait_p50_s);
         match &advice.answer {
+            SubmissionAnswer::Now if self.is_late(now_s + wait_s) => Ok(Round::Wait),
             SubmissionAnswer::Now => self.submit_ahead(last, advice, now_s),
             SubmissionAnswer::Later { .. } => Ok(Round::Wait),
             SubmissionAnswer::None { reason } => Ok(self.wait_for_end(last, reason)),

@@ -28,6 +28,9 @@ use poolcast_provision::trace::hash_user;
 /// known limit replaces it if that is longer.
 const MIN_LONGEST_LIMIT_S: i64 = 86_400;
 
+/// Time after which Slurm has looked at a waiting job, also where its backfill takes minutes, in seconds.
+pub(super) const LOOKED_AT_WITHIN_S: i64 = 600;
+
 /// All facts about a cluster at one time.
 #[derive(Debug)]
 pub struct ClusterView<'a> {
@@ -66,6 +69,9 @@ pub struct QueueCounts {
     pub limited: usize,
     /// Jobs that cannot start until a person acts.
     pub never: usize,
+    /// Jobs for which there has been room for ten minutes, so that something which is not listed keeps them. They do
+    /// not compete in forecasts of `start`, but in those of `advise` and `chain`.
+    pub kept: usize,
 }
 
 /// The queue of a partition.
@@ -80,6 +86,8 @@ pub(super) struct LiveQueue {
     pub(super) ended_runs: Vec<EndedRun>,
     /// The number of the user of the queried job.
     pub(super) user: u32,
+    /// The index of each waiting job in the listing.
+    pub(super) rows: Vec<usize>,
     /// Slurm's priority of each waiting job, if known: its tier and its rank there.
     priorities: Vec<Option<(i64, i64)>>,
     /// The priority of the queried job, at the place that was asked.
@@ -117,6 +125,8 @@ pub(super) enum AskedPlace {
     InsteadOfIt,
     /// The place of the queried job, if that is pending.
     Own,
+    /// None: all listed jobs compete, and what jobs had that have just ended is not free yet.
+    Nowhere,
 }
 
 /// Where the jobs of a queue run.
@@ -177,7 +187,8 @@ impl UserNumbers {
 
 impl LiveQueue {
     /// Builds the queue of the first partition of `job`, in which the queried job has the place `asked`. If `job`
-    /// runs, it runs until `job_end_s`.
+    /// runs, it runs until `job_end_s`. The jobs with the indices `kept` in the listing do not
+    /// compete.
     ///
     /// # Errors
     /// Fails if the number of nodes is unknown.
@@ -186,6 +197,7 @@ impl LiveQueue {
         job: &ListedJob,
         job_end_s: Option<i64>,
         asked: AskedPlace,
+        kept: &BTreeSet<usize>,
     ) -> Result<LiveQueue> {
         let partition = job.partitions.first().map_or("", String::as_str);
         let hosts = find_hosts(view, partition)?;
@@ -215,17 +227,28 @@ impl LiveQueue {
             hosts: hosts.filter(|_| view.node_count.is_none()),
             cluster,
         };
+        let has_own_place = matches!(asked, AskedPlace::Own | AskedPlace::InsteadOfIt);
         let is_asked = |other: &ListedJob| (other.id, other.array_task) == (job.id, job.array_task);
-        for other in &view.listing.jobs {
+        for (row, other) in view.listing.jobs.iter().enumerate() {
             // A pending job does not wait behind itself.
-            if asked != AskedPlace::Behind && other.state == QueueState::Pending && is_asked(other)
-            {
+            if has_own_place && other.state == QueueState::Pending && is_asked(other) {
                 continue;
             }
-            let limit_s = other.limit_s.unwrap_or(longest_s).max(1);
+            if kept.contains(&row) {
+                queue.counts.kept += turns(other, view.listing);
+                continue;
+            }
+            let mut limit_s = other.limit_s.unwrap_or(longest_s).max(1);
+            if other.state == QueueState::Ended {
+                if asked != AskedPlace::Nowhere || !has_just_ended(other, view.now_s) {
+                    continue;
+                }
+                limit_s = 1;
+            }
             let user = users.number(view.user_hash(other));
             let end_s = job_end_s.filter(|_| other.id == job.id);
             queue.add_job(view, &place, other, limit_s, user, end_s);
+            queue.rows.resize(queue.moment.waiting.len(), row);
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
         // The copy keeps the listed waiting times, which `rank` replaces.
@@ -250,6 +273,7 @@ impl LiveQueue {
             moment,
             counts: QueueCounts::default(),
             ended_runs: Vec::new(),
+            rows: Vec::new(),
             priorities: Vec::new(),
             asked_priority: QueuePriority::behind_all(now_s),
             shared: None,
@@ -269,7 +293,7 @@ impl LiveQueue {
         end_s: Option<i64>,
     ) {
         match job.state {
-            QueueState::Running | QueueState::Completing => {
+            QueueState::Running | QueueState::Completing | QueueState::Ended => {
                 let Some(cluster) = &place.cluster else {
                     let nodes = held_nodes(job, place.partition, place.hosts);
                     return self.add_running(job, nodes, limit_s, user, end_s);
@@ -289,7 +313,7 @@ impl LiveQueue {
                 self.add_pending(job, turns, limit_s, user);
                 self.request(shape, turns, view.tier(job));
             }
-            QueueState::Pending | QueueState::Ended | QueueState::Unknown => {}
+            QueueState::Pending | QueueState::Unknown => {}
         }
     }
 
@@ -363,6 +387,7 @@ impl LiveQueue {
             });
         }
         *waiting = ranked;
+        self.rows = order.iter().map(|place| self.rows[*place]).collect();
         if let Some(shared) = &mut self.shared {
             let shapes = &shared.queue.waiting;
             shared.queue.waiting = order.iter().map(|place| shapes[*place]).collect();
@@ -440,6 +465,12 @@ impl LiveQueue {
             None => {}
         }
     }
+}
+
+/// Returns true if `job` has ended so lately that Slurm may not have looked at the queue since.
+fn has_just_ended(job: &ListedJob, now_s: i64) -> bool {
+    job.end_s
+        .is_some_and(|end_s| now_s - end_s <= LOOKED_AT_WITHIN_S)
 }
 
 /// Returns the number of jobs in a pending row that can start. An array may limit how many of its
@@ -635,7 +666,8 @@ mod tests {
             history_runs: 0,
         };
         let job = listing.find("14").expect("listed");
-        let queue = LiveQueue::new(&view, job, job.end_s, AskedPlace::Behind).expect("a queue");
+        let queue = LiveQueue::new(&view, job, job.end_s, AskedPlace::Behind, &BTreeSet::new())
+            .expect("a queue");
         assert_eq!((queue.counts.running, queue.counts.waiting), (5, 5));
         let starts_s = simulated_starts_s(&queue.moment);
         let mut pending = listing.jobs.clone();

@@ -1,9 +1,12 @@
 //! Advice from a live Slurm: reads its jobs and nodes, and decides whether a user should submit the
 //! successor of a job now.
 
+mod advice_settings;
+mod cluster_check;
 mod feature_rule;
 mod host_list;
 mod job_resources;
+mod kept_jobs;
 mod listed_job;
 mod live_queue;
 mod model_advice;
@@ -24,6 +27,8 @@ mod start_forecast;
 mod start_journal;
 mod submission_advice;
 
+pub use advice_settings::AdviceSettings;
+pub use cluster_check::ClusterCheck;
 pub use listed_job::ListedJob;
 pub use live_queue::{ClusterView, QueueCounts};
 pub use model_advice::{ModelAdvice, QueriedModel};
@@ -36,7 +41,7 @@ pub use queue_listing::QueueListing;
 pub use slurm_programs::{
     PlannedStart, RecordedEnd, RecordedState, SlurmFault, SubmissionAttempt, cancel_job, plan_like,
     plan_script, query_accounting, query_job_record, query_nodes, query_queue, query_settings,
-    release_job, submit_job, test_script,
+    query_version, release_job, submit_job, test_script,
 };
 pub use slurm_settings::SlurmSettings;
 pub use slurm_state::{JobOutcome, QueueState};
@@ -45,6 +50,6 @@ pub use start_forecast::{
 };
 pub use start_journal::{StartJournal, StartRecord};
 pub use submission_advice::{
-    AdviceSettings, ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
+    ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,
 };

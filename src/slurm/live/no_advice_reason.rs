@@ -20,6 +20,8 @@ pub enum NoAdviceReason {
     UnknownRequest(String),
     /// Slurm hides other users' jobs from the caller.
     HiddenJobs,
+    /// A controller that has just started has not heard of these nodes yet.
+    UnheardNodes(String),
     /// This program does not know this reason or state of a job in the queue.
     UnknownReason(String),
     /// The job does not wait for its turn yet, for this reason.

@@ -76,6 +76,8 @@ pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
     /// Nodes that jobs use only in part.
     mixed: BTreeSet<String>,
+    /// Nodes that a controller which has just started has not heard of yet, by partition.
+    unheard: BTreeMap<String, usize>,
     /// What the nodes have, where it is listed.
     resources: BTreeMap<String, NodeResources>,
     /// Number of nodes that were added, once per partition.
@@ -93,6 +95,16 @@ const USABLE_STATES: &[&str] = &[
 /// Marks behind a state in text, of nodes that accept no jobs: they do not respond, are powered down
 /// or rebooted, or are in maintenance.
 const UNUSABLE_MARKS: &[char] = &['*', '%', '!', '$', '@', '^'];
+
+/// The states of nodes between the start of the controller and their first answer. A node that does not answer has a
+/// mark or a flag, too, and is later down.
+const UNHEARD_STATES: &[&str] = &["UNK", "UNKNOWN"];
+
+/// Returns true if the controller waits for the first answer of a node with these states and flags.
+fn is_unheard(words: &[String]) -> bool {
+    let is_named = |word: &String| UNHEARD_STATES.contains(&word.to_ascii_uppercase().as_str());
+    words.iter().any(is_named) && !words.iter().any(|word| word.contains("RESPOND"))
+}
 
 /// Returns true if a node with these states and flags accepts jobs.
 fn is_usable(words: &[String]) -> bool {
@@ -200,13 +212,18 @@ impl NodeListing {
     fn add(&mut self, partition: &str, list: &str, words: &[String]) -> Result<()> {
         // A partition without usable nodes exists, too.
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
-        if !is_usable(words) {
+        let is_unheard = is_unheard(words);
+        if !is_unheard && !is_usable(words) {
             return Ok(());
         }
         let hosts = expand_hosts(list);
         let hosts = hosts.with_context(|| {
             format!("`{}` is not a list of nodes", cut(list, MAX_SHOWN_COLUMNS))
         })?;
+        if is_unheard {
+            *self.unheard.entry(partition.to_owned()).or_default() += hosts.len();
+            return Ok(());
+        }
         self.added += hosts.len();
         ensure!(
             self.added <= MAX_NODES,
@@ -224,6 +241,11 @@ impl NodeListing {
     pub fn mixed_host(&self, partition: &str) -> Option<&str> {
         let hosts = self.partitions.get(partition)?;
         hosts.intersection(&self.mixed).next().map(String::as_str)
+    }
+
+    /// Returns the number of nodes of `partition` that a controller which has just started has not heard of yet.
+    pub fn count_unheard(&self, partition: &str) -> usize {
+        self.unheard.get(partition).copied().unwrap_or(0)
     }
 
     /// Returns the usable nodes of `partition`; `None` if there is no such partition.
@@ -285,6 +307,27 @@ mod tests {
         let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\nn5|failg|all\nn6|resv|all\nn7|unk|all\n";
         assert_eq!(usable(text, "all").as_deref(), Some("n1 n4"));
         assert_eq!(usable(text, "short").as_deref(), Some("n1"));
+    }
+
+    /// States that a controller prints in the seconds after its start.
+    #[test]
+    fn nodes_that_a_new_controller_has_not_heard_of_are_counted() {
+        let unheard = |text: &str| {
+            let listing = NodeListing::parse(text.as_bytes()).expect("read");
+            listing.count_unheard("all")
+        };
+        let rows = "n1|unknown|all\nn2|unk|all\nn3|idle|all\nn4|unknown|other\n";
+        let text = format!("{HEADS}\n{rows}");
+        assert_eq!(unheard(&text), 2);
+        let silent = format!("{HEADS}\nn1|unk*|all\nn2|down*|all\nn3|idle*|all\n");
+        assert_eq!(unheard(&silent), 0);
+        let nodes = r#"{"nodes": [{"name": "n1", "state": "unknown", "state_flags": [], "partitions": ["all"]},
+            {"name": "n2", "state": "unknown", "state_flags": ["NOT_RESPONDING"], "partitions": ["all"]}]}"#;
+        assert_eq!(unheard(nodes), 1);
+        let groups = r#"{"sinfo": [{"partition": {"name": "all"}, "node": {"state": ["UNKNOWN"]}, "nodes": {"nodes": ["n[1-3]"]}}]}"#;
+        assert_eq!(unheard(groups), 3);
+        let one = "NodeName=n1 State=UNKNOWN Partitions=all\n";
+        assert_eq!(unheard(one), 1);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::queue_listing::QueueListing;
 use super::shared_cluster::SharedCluster;
 use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
+use poolcast_base::output::counted;
 
 /// A cluster as Slurm's programs describe it at one time.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,10 @@ impl<'a> ClusterListing<'a> {
             .is_some_and(|settings| settings.hides_jobs(caller))
         {
             return Some(NoAdviceReason::HiddenJobs);
+        }
+        let unheard = self.nodes.map(|nodes| nodes.count_unheard(partition));
+        if let Some(unheard) = unheard.filter(|unheard| *unheard > 0) {
+            return Some(NoAdviceReason::UnheardNodes(counted(unheard, "node")));
         }
         let cluster = match self.shared_cluster(partition).transpose() {
             Ok(cluster) => cluster,

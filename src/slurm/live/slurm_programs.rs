@@ -148,6 +148,33 @@ pub fn query_settings() -> Result<SlurmSettings, SlurmFault> {
     parsed("scontrol", settings)
 }
 
+/// Returns the name and the version of Slurm, such as `slurm-wlm 22.05.8`.
+pub fn query_version() -> Result<String, SlurmFault> {
+    let printed = answer(slurm_command("sinfo").arg("--version"))?;
+    Ok(message_tail(&String::from_utf8_lossy(&printed)))
+}
+
+/// Runs `sprio` and `sshare`, which list the factors of priorities.
+pub(super) fn query_priority_factors() -> Result<(), SlurmFault> {
+    answer(slurm_command("sprio").arg("--noheader"))?;
+    answer(slurm_command("sshare").args(["--noheader", "--all"])).map(|_| ())
+}
+
+/// Runs `sacctmgr` for the limits of `user`: rows `QOS|MaxJobs|MaxSubmitJobs` of the accounts, and rows
+/// `NAME|MaxJobsPU|MaxSubmitJobsPU` of all qualities of service.
+pub(super) fn query_limits(user: &str) -> Result<(String, String), SlurmFault> {
+    let show = |what: &[&str]| {
+        let mut command = slurm_command("sacctmgr");
+        command.args(["--noheader", "--parsable2", "show"]);
+        let printed = answer(command.args(what))?;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
+    };
+    let user = format!("user={user}");
+    let accounts = show(&["associations", &user, "format=QOS,MaxJobs,MaxSubmitJobs"])?;
+    let qualities = show(&["qos", "format=Name,MaxJobsPU,MaxSubmitJobsPU"])?;
+    Ok((accounts, qualities))
+}
+
 /// Returns a parsed answer of `program`.
 fn parsed<T>(program: &str, answer: anyhow::Result<T>) -> Result<T, SlurmFault> {
     answer.map_err(|error| SlurmFault::Unusable {

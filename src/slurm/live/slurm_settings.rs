@@ -16,6 +16,12 @@ pub struct SlurmSettings {
     slurm_user_id: Option<u32>,
     /// The consumable resources, such as `CR_CORE_MEMORY`.
     select_parameters: String,
+    /// The plugin that ranks jobs, such as `priority/multifactor`; empty if it is not listed.
+    pub(super) priority_type: String,
+    /// The weight of fair-share in priorities.
+    pub(super) fair_share_weight: i64,
+    /// True if Slurm enforces the limits of accounts and users.
+    pub(super) enforces_limits: bool,
     partitions: BTreeMap<String, PartitionSettings>,
 }
 
@@ -26,6 +32,10 @@ struct PartitionSettings {
     oversubscribe: String,
     /// The value of `PriorityTier`: jobs of a higher one come first.
     tier: i64,
+    /// True if jobs that name no partition go to this one.
+    is_default: bool,
+    /// The value of `MaxTime`.
+    max_time: Option<String>,
     /// A setting that is not simulated, if there is one.
     unknown: Option<String>,
 }
@@ -63,18 +73,27 @@ impl SlurmSettings {
                     tier: value("PriorityTier")
                         .and_then(|tier| tier.parse().ok())
                         .unwrap_or(1),
+                    is_default: value("Default") == Some("YES"),
+                    max_time: value("MaxTime").map(str::to_owned),
                     unknown: unknown.and_then(|(key, _)| Some(format!("{key}={}", value(key)?))),
                 };
                 settings.insert(name.to_owned(), partition);
             }
         }
         let private_data = value("PrivateData")?;
+        let enforced = value("AccountingStorageEnforce").unwrap_or_default();
+        let fair_share_weight = value("PriorityWeightFairShare").ok();
         Ok(SlurmSettings {
             select_type: value("SelectType")?,
             private_data: private_data.split(',').map(str::to_owned).collect(),
             slurm_user_id: user_number(&value("SlurmUser")?),
             // Before Slurm 22.05, it may be empty.
             select_parameters: value("SelectTypeParameters").unwrap_or_default(),
+            priority_type: value("PriorityType").unwrap_or_default(),
+            fair_share_weight: fair_share_weight
+                .and_then(|weight| weight.parse().ok())
+                .unwrap_or(0),
+            enforces_limits: enforced.contains("limits") || enforced.contains("safe"),
             partitions: settings,
         })
     }
@@ -92,6 +111,18 @@ impl SlurmSettings {
             Some(over) => Some(format!("OverSubscribe={over}")),
             None => Some("no known setting of OverSubscribe".to_owned()),
         }
+    }
+
+    /// Returns the name of the partition of jobs that name none, if there is one.
+    pub fn default_partition(&self) -> Option<&str> {
+        let mut partitions = self.partitions.iter();
+        let found = partitions.find(|(_, settings)| settings.is_default);
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the longest time limit of jobs in `partition`, as Slurm prints it.
+    pub(super) fn max_time(&self, partition: &str) -> Option<&str> {
+        self.partitions.get(partition)?.max_time.as_deref()
     }
 
     /// Returns true if jobs of any partition can share a node.

@@ -3,18 +3,17 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::advice_settings::AdviceSettings;
+use super::kept_jobs::KeptJobs;
 use super::listed_job::ListedJob;
 use super::live_queue::{AskedPlace, ClusterView, LiveQueue, QueueCounts};
 use super::no_advice_reason::NoAdviceReason;
 use super::pending_reason::PendingRole;
 use super::slurm_state::QueueState;
 use super::submission_advice::{
-    AdviceSettings, DrawnWaits, NO_ADVICE_CODE, QueriedJob, asked_job, contradict_each_other,
+    DrawnWaits, NO_ADVICE_CODE, QueriedJob, asked_job, contradict_each_other,
 };
 use poolcast_provision::forecast::SeenWait;
-
-/// Time after which Slurm has looked at a waiting job, also where its backfill takes minutes, in seconds.
-const LOOKED_AT_WITHIN_S: i64 = 600;
 
 /// Nodes and time limit of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,20 +78,6 @@ impl StartAnswer {
             _ => self,
         }
     }
-
-    /// Returns no forecast in place of one that a job starts at once which has waited for `waits_s` seconds.
-    fn checked_by_wait(self, waits_s: i64, now_s: i64) -> StartAnswer {
-        match self {
-            StartAnswer::Expected(times)
-                if times.start_by_limits_s <= now_s && waits_s > LOOKED_AT_WITHIN_S =>
-            {
-                StartAnswer::None {
-                    reason: NoAdviceReason::ShouldRun,
-                }
-            }
-            _ => self,
-        }
-    }
 }
 
 /// A job of another shape in place of the queried one, submitted now.
@@ -148,19 +133,27 @@ pub fn forecast_start(
     shapes: &[AskedShape],
     mut plan: impl FnMut(&ListedJob, bool) -> Option<i64>,
 ) -> Result<StartForecast> {
-    let queue = LiveQueue::new(view, job, job.end_s, AskedPlace::Own)?;
+    let kept = KeptJobs::find(view, job, settings)?;
+    let queue = LiveQueue::new(view, job, job.end_s, AskedPlace::Own, &kept.jobs)?;
     let is_pending = job.state == QueueState::Pending;
     let planned_start_s = job
         .start_s
         .filter(|start_s| is_pending && *start_s > view.now_s);
     let mut forecasts = Vec::new();
     for shape in shapes {
-        forecasts.push(forecast_shape(view, job, settings, shape, &mut plan)?);
+        forecasts.push(forecast_shape(
+            view, job, &kept, settings, shape, &mut plan,
+        )?);
     }
 
     Ok(StartForecast {
         now_s: view.now_s,
-        answer: answer_about(view, job, &queue, settings, planned_start_s),
+        answer: match answer_about(view, job, &queue, settings, planned_start_s) {
+            StartAnswer::Expected(_) if kept.has(view, job) => StartAnswer::None {
+                reason: NoAdviceReason::ShouldRun,
+            },
+            answer => answer,
+        },
         job: asked_job(job, job.end_s.filter(|_| !is_pending)),
         planned_start_s,
         nodes: queue.moment.nodes,
@@ -187,10 +180,7 @@ fn answer_about(
             reason: NoAdviceReason::NotItsTurn(reason.words().to_owned()),
         },
         (QueueState::Pending | QueueState::Unknown, _) => {
-            let waits_s = view.now_s - job.eligible_s.unwrap_or(job.submit_s);
-            start_in(view, job, queue, settings)
-                .checked_by_plan(planned_s, view.now_s)
-                .checked_by_wait(waits_s, view.now_s)
+            start_in(view, job, queue, settings).checked_by_plan(planned_s, view.now_s)
         }
     }
 }
@@ -199,6 +189,7 @@ fn answer_about(
 fn forecast_shape(
     view: &ClusterView<'_>,
     job: &ListedJob,
+    kept: &KeptJobs,
     settings: &AdviceSettings,
     shape: &AskedShape,
     plan: &mut impl FnMut(&ListedJob, bool) -> Option<i64>,
@@ -208,7 +199,7 @@ fn forecast_shape(
         limit_s: Some(shape.limit_s),
         ..job.clone()
     };
-    let queue = LiveQueue::new(view, &other, job.end_s, AskedPlace::InsteadOfIt)?;
+    let queue = LiveQueue::new(view, &other, job.end_s, AskedPlace::InsteadOfIt, &kept.jobs)?;
     let shares_nodes = queue.moment.shared.is_some();
     let forecast = |answer, planned_start_s| ShapeForecast {
         nodes: other.nodes,

@@ -1,16 +1,19 @@
 //! Decides whether the successor of a job should be submitted now.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::Serialize;
 
+use super::advice_settings::{AdviceSettings, wait_forecast};
+use super::kept_jobs::KeptJobs;
 use super::listed_job::ListedJob;
 use super::live_queue::{AskedPlace, ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{ModelAdvice, QueriedModel};
 use super::no_advice_reason::NoAdviceReason;
 use super::slurm_state::{JobOutcome, QueueState};
 use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean};
-use poolcast_provision::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use poolcast_provision::replay::SlurmReplay;
+use poolcast_provision::forecast::{RunHistory, SeenWait, WaitSpan};
 
 /// Maximum wait in forecasts, in seconds: a year and a month, because limits may be a year. Longer waits
 /// are cut to it.
@@ -21,23 +24,6 @@ pub const NO_ADVICE_CODE: u8 = 40;
 
 /// Margin, in seconds, by which a forecast may exceed Slurm's own plan. Slurm plans once a minute.
 pub(super) const PLAN_MARGIN_S: i64 = 60;
-
-/// Settings of the decision.
-#[derive(Debug, Clone)]
-pub struct AdviceSettings {
-    /// The model of the scheduler.
-    pub replay: SlurmReplay,
-    /// The cost of an hour of interruption, in hours of overlap.
-    pub cost_ratio: f64,
-    /// Number of draws of run times per forecast.
-    pub draws: usize,
-    /// The seed of the draws.
-    pub seed: u64,
-    /// The expected run time of the job, in seconds; `None` if it runs to its limit.
-    pub length_s: Option<i64>,
-    /// Minimum time until the caller can ask again, in seconds.
-    pub step_s: i64,
-}
 
 /// The action that the advice recommends; the exit codes are 0, 30 and 40. Times are in epoch
 /// seconds.
@@ -195,7 +181,10 @@ pub fn advise_submission(
         model.check(job, settings.cost_ratio)?;
     }
     let end_s = end_of(job, settings.length_s);
-    let queue = LiveQueue::new(view, job, end_s, AskedPlace::Behind)?;
+    // All jobs compete: without those that something keeps, a forecast is shorter, and a successor that is submitted too
+    // late leaves a gap.
+    let queue = LiveQueue::new(view, job, end_s, AskedPlace::Behind, &BTreeSet::new())?;
+    let kept = KeptJobs::find(view, job, settings)?.count_in(&queue);
     let partition = job.partitions.first().map_or("", String::as_str);
     let obstacle = view.listing().find_obstacle(partition, view.now_s);
     let obstacle = obstacle.or_else(|| view.find_own_obstacle(job, model.is_some()));
@@ -209,7 +198,11 @@ pub fn advise_submission(
         answer: SubmissionAnswer::Now,
         job: asked_job(job, end_s),
         nodes: queue.moment.nodes,
-        queue: queue.counts,
+        queue: QueueCounts {
+            waiting: queue.counts.waiting - kept,
+            kept,
+            ..queue.counts
+        },
         ended_runs: queue.ended_runs.len(),
         expected: None,
         model: None,
@@ -331,33 +324,6 @@ fn answer(
     SubmissionAnswer::Later {
         not_before_s: Some(not_before_s),
         ask_again_s: ask_again_s.min(not_before_s.max(now_s + settings.step_s)),
-    }
-}
-
-/// Returns the forecast settings for the queue of `view`.
-fn wait_forecast(
-    view: &ClusterView<'_>,
-    queue: &LiveQueue,
-    settings: &AdviceSettings,
-) -> WaitForecast {
-    let max_jobs_per_user = match settings.replay.max_jobs_per_user {
-        None => view.past.max_jobs_per_user,
-        given => given.filter(|most| *most > 0),
-    };
-    // All jobs of unknown users would count as jobs of one user, so the limit cannot be applied.
-    let are_users_known = view.listing.jobs.iter().all(|job| !job.user.is_empty());
-    let max_jobs_per_user = max_jobs_per_user.filter(|_| are_users_known);
-
-    let replay = &settings.replay;
-    let mut scheduler = replay.scheduler_settings(view.now_s, Vec::new(), max_jobs_per_user);
-    // Slurm's priorities already contain the weight of the size.
-    if queue.is_ranked {
-        scheduler.size_weight = 0;
-    }
-    WaitForecast {
-        settings: scheduler,
-        draws: settings.draws,
-        seed: settings.seed,
     }
 }
 

@@ -1,8 +1,8 @@
-//! One line of an examination.
+//! One line of an examination of a machine.
 
 use serde::Serialize;
 
-/// State of one thing that advice needs.
+/// State of one thing that was examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
@@ -14,7 +14,7 @@ pub enum FindingState {
     Fact,
 }
 
-/// The state of one thing that advice needs, and what to do if it is bad.
+/// The state of one thing that was examined, and what to do if it is bad.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the thing.
@@ -28,7 +28,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn good(check: &'static str, words: impl Into<String>) -> Finding {
+    /// Nothing is to be done.
+    pub fn good(check: &'static str, words: impl Into<String>) -> Finding {
         Finding {
             check,
             state: FindingState::Good,
@@ -37,11 +38,8 @@ impl Finding {
         }
     }
 
-    pub(super) fn bad(
-        check: &'static str,
-        words: impl Into<String>,
-        todo: impl Into<String>,
-    ) -> Finding {
+    /// Something is to be done: `todo`.
+    pub fn bad(check: &'static str, words: impl Into<String>, todo: impl Into<String>) -> Finding {
         Finding {
             check,
             state: FindingState::Bad,
@@ -50,7 +48,8 @@ impl Finding {
         }
     }
 
-    pub(super) fn fact(check: &'static str, words: impl Into<String>) -> Finding {
+    /// A fact that is neither good nor bad.
+    pub fn fact(check: &'static str, words: impl Into<String>) -> Finding {
         Finding {
             state: FindingState::Fact,
             ..Finding::good(check, words)
