@@ -7,7 +7,7 @@ use poolcast_base::output::counted;
 use poolcast_base::parallel::map_numbers;
 use poolcast_base::stats::roc_auc;
 
-/// ROC-AUC above this: the feature alone tells a class from the others.
+/// ROC-AUC above this: the feature alone separates a class from the others.
 const TELLS_FROM: f64 = 0.999;
 /// Minimum number of rows of a class, and of the others. With fewer, one of many features separates them by chance.
 const MIN_ROWS: usize = 20;

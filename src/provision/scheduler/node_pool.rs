@@ -57,7 +57,7 @@ pub struct WholeNodes {
 }
 
 impl Clone for WholeNodes {
-    /// Copies the nodes without the plan, which is made anew for each use.
+    /// Copies the nodes without the plan, which is made for each use.
     fn clone(&self) -> WholeNodes {
         WholeNodes {
             plan: SlotPlan::default(),

@@ -1,4 +1,4 @@
-//! The settings of advice, and those of the simulated scheduler for a live queue.
+//! The settings of advice, and of the simulated scheduler for a live queue.
 
 use super::live_queue::{ClusterView, LiveQueue};
 use poolcast_provision::forecast::WaitForecast;

@@ -146,7 +146,7 @@ impl ClusterCheck<'_> {
 }
 
 /// Says what a user's smallest limits mean for a chain. `accounts` are rows `QOS|MaxJobs|MaxSubmitJobs`, and `qualities`
-/// are rows `NAME|MaxJobsPU|MaxSubmitJobsPU`, of which those count that the user may use.
+/// are rows `NAME|MaxJobsPU|MaxSubmitJobsPU`; the ones that the user may use count.
 fn limits_finding(accounts: &str, qualities: &str) -> Finding {
     let names = accounts.lines().filter_map(|row| row.split('|').next());
     let own: BTreeSet<&str> = names.flat_map(|names| names.split(',')).collect();

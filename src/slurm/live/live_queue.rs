@@ -70,7 +70,7 @@ pub struct QueueCounts {
     /// Jobs that cannot start until a person acts.
     pub never: usize,
     /// Jobs for which there has been room for ten minutes, so that something which is not listed keeps them. They do
-    /// not compete in forecasts of `start`, but in those of `advise` and `chain`.
+    /// not compete in forecasts of `start`, but of `advise` and `chain`.
     pub kept: usize,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct RowCompleter {
     /// The keys of the sweep that all fits of pipelines share.
     common: Config,
     space: SearchSpace,
-    /// The names of the hyper-parameters of samples; a row has them beside those of its pipeline.
+    /// The names of the hyper-parameters of samples; a row has them beside the ones of its pipeline.
     sample_names: BTreeSet<String>,
 }
 
