@@ -69,8 +69,8 @@ pub struct QueueCounts {
     pub limited: usize,
     /// Jobs that cannot start until a person acts.
     pub never: usize,
-    /// Jobs for which there has been room for ten minutes, so that something which is not listed keeps them. They do
-    /// not compete in forecasts of `start`, but of `advise` and `chain`.
+    /// Jobs for which there has been room for ten minutes, so that something which is not listed keeps them. They
+    /// compete in forecasts of `advise` and `chain`, and not of `start`.
     pub kept: usize,
 }
 
