@@ -53,6 +53,9 @@ struct PrintedReport<'a> {
     changes: Option<RunChanges>,
 }
 
+/// Maximum number of changed jobs or things of one kind that are named before the page.
+const MAX_NAMED_CHANGES: usize = 3;
+
 /// The report for programs, in the directory of a run.
 pub(super) const RUN_REPORT_FILE: &str = "report.json";
 
@@ -116,7 +119,7 @@ pub(super) fn conclude(
         }
     }
     if let Some(changes) = changes {
-        output::print(&format!("\n{}", changes.text()))?;
+        output::print(&format!("\n{}", changes.text(MAX_NAMED_CHANGES)))?;
     }
     print_advice(store, config, &held)
 }

@@ -23,6 +23,9 @@ use poolcast_sweep::events_dir;
 /// Version of the JSON document of `--diff`.
 const CHANGES_SCHEMA_VERSION: u32 = 1;
 
+/// Maximum number of jobs or things of one kind that `--diff` names.
+const MAX_NAMED: usize = 10;
+
 /// Interval between rewrites of a page while trials run, in seconds.
 const REWRITE_INTERVAL_S: u32 = 10;
 
@@ -85,7 +88,7 @@ fn show_changes(earlier: &Path, dir: &Path, as_json: bool) -> Result<()> {
     let changes = RunChanges::between(&before, &after, store.as_ref());
     match as_json {
         true => output::print_json(CHANGES_SCHEMA_VERSION, &changes),
-        false => output::print(&changes.text()),
+        false => output::print(&changes.text(MAX_NAMED)),
     }
 }
 

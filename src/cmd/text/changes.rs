@@ -9,9 +9,6 @@ use poolcast_advice::{JobEnd, JobId, find_ends};
 use poolcast_base::{escape, output};
 use poolcast_events::EventStore;
 
-/// Maximum number of jobs or things of one kind that are listed.
-const MAX_NAMED: usize = 10;
-
 /// A job, by its access point and its number there.
 type JobKey = (String, JobId);
 
@@ -230,8 +227,8 @@ impl RunChanges {
         changes
     }
 
-    /// Describes the changes in several lines of text.
-    pub(in crate::cmd) fn text(&self) -> String {
+    /// Describes the changes in several lines of text, which name at most `most` jobs or things of a kind.
+    pub(in crate::cmd) fn text(&self, most: usize) -> String {
         let mut text = format!(
             "Since the previous report, whose log ended {}\n  {}\n",
             output::utc_time(self.earlier_log_end_ms),
@@ -249,23 +246,28 @@ impl RunChanges {
         );
         let others = self.other_answers.iter();
         let others = others.map(|other| (other.job, format!("{}, was {}", other.is, other.was)));
-        text += &named("    ", others);
+        text += &named("    ", most, others);
         text += &counted_line(self.new_jobs.len(), "new held job", "");
         text += &named(
             "    ",
+            most,
             self.new_jobs.iter().map(|new| (new.job, new.is.clone())),
         );
-        text += &self.gone_text();
+        text += &self.gone_text(most);
         for (things, what) in [(&self.new_things, "new"), (&self.gone_things, "gone")] {
             let of_thing = |one: &ChangedThing| output::counted(one.jobs as usize, "job");
             text += &counted_line(things.len(), &format!("{what} thing"), "");
-            text += &named("    ", things.iter().map(|one| (&one.thing, of_thing(one))));
+            text += &named(
+                "    ",
+                most,
+                things.iter().map(|one| (&one.thing, of_thing(one))),
+            );
         }
         text
     }
 
     /// The jobs that are not held any more, by what the log shows of them.
-    fn gone_text(&self) -> String {
+    fn gone_text(&self, most: usize) -> String {
         let mut text = counted_line(self.gone_jobs.len(), "job", " no longer held");
         let mut by_state: BTreeMap<GoneState, Vec<&GoneJob>> = BTreeMap::new();
         for gone in &self.gone_jobs {
@@ -277,6 +279,7 @@ impl RunChanges {
             let jobs = jobs.iter();
             text += &named(
                 "      ",
+                most,
                 jobs.map(|gone| (gone.job, format!("was {}", gone.was))),
             );
         }
@@ -334,11 +337,15 @@ fn counted_line(count: usize, what: &str, state: &str) -> String {
     }
 }
 
-/// A line for each name with its words, and the number of those beyond [`MAX_NAMED`].
-fn named(indent: &str, all: impl ExactSizeIterator<Item = (impl ToString, String)>) -> String {
-    let more = all.len().saturating_sub(MAX_NAMED);
+/// A line for each of the first `most` names with its words, and the number of the others.
+fn named(
+    indent: &str,
+    most: usize,
+    all: impl ExactSizeIterator<Item = (impl ToString, String)>,
+) -> String {
+    let more = all.len().saturating_sub(most);
     let mut text = String::new();
-    for (name, words) in all.take(MAX_NAMED) {
+    for (name, words) in all.take(most) {
         let line = format!("{}: {words}", name.to_string());
         text += &format!("{indent}{}\n", escape::value(&line));
     }
@@ -418,7 +425,7 @@ mod tests {
         let before = [("1.0", "release"), ("2.0", "fix"), ("3.0", "none")];
         let after = [("2.0", "release"), ("3.0", "none"), ("4.0", "later")];
         let changes = changes(&report(10, Some(3), &before), &report(14, Some(7), &after));
-        insta::assert_snapshot!(changes.text(), @"
+        insta::assert_snapshot!(changes.text(10), @"
         Since the previous report, whose log ended 1970-01-01 00:00:10 UTC
           4 more holds
           best before: trial 3, xgb, ROC-AUC on later holds 0.530
@@ -442,7 +449,7 @@ mod tests {
         let jobs: Vec<String> = (1..=12).map(|cluster| format!("{cluster}.0")).collect();
         let held: Vec<(&str, &str)> = jobs.iter().map(|job| (job.as_str(), "fix")).collect();
         let before = report(10, None, &[("99.0", "\u{1b}[2J")]);
-        let text = changes(&before, &report(8, None, &held)).text();
+        let text = changes(&before, &report(8, None, &held)).text(10);
         insta::assert_snapshot!(text, @r"
         Since the previous report, whose log ended 1970-01-01 00:00:10 UTC
           2 fewer holds
