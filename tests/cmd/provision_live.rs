@@ -1320,7 +1320,7 @@ fn forecasts_of_starts_are_kept_and_scored() {
     let start = slurm.run("provision start 20 --shape 5");
     assert_eq!(start.code, Some(0), "{start}");
     assert!(start.stdout.starts_with("STARTS at "), "{start}");
-    assert!(!start.stdout.contains("earlier forecasts"), "{start}");
+    assert!(!start.stdout.contains("earlier forecast"), "{start}");
 
     // It has started within seconds, which is far earlier.
     let head = "JobID|User|Submit|Eligible|Start|End|TimelimitRaw|NNodes|State\n";
@@ -1334,7 +1334,7 @@ fn forecasts_of_starts_are_kept_and_scored() {
         [1, 1, 1, 0, 1, 0].map(Some)
     );
     let again = slurm.run("provision start 20");
-    let words = "of 1 earlier forecasts, 0 % had the start between";
+    let words = "of 1 earlier forecast, 0 % had the start between";
     assert!(again.stdout.contains(words), "{again}");
     let text = slurm.run("provision score").stdout;
     assert!(text.starts_with("2 forecasts of 1 job since "), "{text}");

@@ -82,8 +82,8 @@ pub(in crate::cmd) fn record(record: &StartRecord, zone: &TraceZone) -> String {
 
 fn record_words(record: &StartRecord) -> String {
     format!(
-        "of {} earlier forecasts, {:.0} % had the start between the 10 % and the 90 % quantile (80 % are expected)",
-        output::with_commas(record.settled as u64),
+        "of {}, {:.0} % had the start between the 10 % and the 90 % quantile (80 % are expected)",
+        output::counted(record.settled, "earlier forecast"),
         100.0 * record.within as f64 / record.settled.max(1) as f64
     )
 }
