@@ -10,7 +10,7 @@ use poolcast_base::{escape, output};
 use poolcast_events::EventStore;
 
 /// A job, by its access point and its number there.
-type JobKey = (String, JobId);
+type JobAtAccessPoint = (String, JobId);
 
 /// What a report says about held jobs.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(in crate::cmd) struct HeldReport {
     holds: i64,
     /// The best model, if there were trials.
     best: Option<BestScore>,
-    jobs: BTreeMap<JobKey, ListedJob>,
+    jobs: BTreeMap<JobAtAccessPoint, ReportedJob>,
     /// Number of jobs by the name of what failed.
     things: BTreeMap<String, u64>,
 }
@@ -33,12 +33,12 @@ struct ListedAdvice {
     holds: i64,
     held: usize,
     things: Vec<ChangedThing>,
-    advice: Vec<ListedJob>,
+    advice: Vec<ReportedJob>,
 }
 
 /// A held job with its answer.
 #[derive(Debug, Deserialize)]
-struct ListedJob {
+struct ReportedJob {
     ap: String,
     job: JobId,
     action: String,
@@ -308,19 +308,19 @@ impl GoneState {
 /// Returns the jobs of `before` that `after` does not have.
 fn gone_jobs(before: &HeldReport, after: &HeldReport, store: Option<&EventStore>) -> Vec<GoneJob> {
     let jobs = before.jobs.iter();
-    let gone: BTreeMap<&JobKey, &ListedJob> = jobs
+    let gone: BTreeMap<&JobAtAccessPoint, &ReportedJob> = jobs
         .filter(|(job, _)| !after.jobs.contains_key(*job))
         .collect();
     let ends = store.map(|store| find_ends(store, gone.keys().copied()));
     let ends = ends.unwrap_or_default();
-    let state = |key: &JobKey| match ends.get(key) {
+    let state = |key: &JobAtAccessPoint| match ends.get(key) {
         None => GoneState::Unknown,
         Some(None) => GoneState::Released,
         Some(Some(JobEnd::Exited(0))) => GoneState::Succeeded,
         Some(Some(JobEnd::Removed)) => GoneState::Removed,
         Some(Some(_)) => GoneState::Failed,
     };
-    let gone_job = |(key, then): (&JobKey, &ListedJob)| GoneJob {
+    let gone_job = |(key, then): (&JobAtAccessPoint, &ReportedJob)| GoneJob {
         ap: then.ap.clone(),
         job: then.job,
         was: then.action.clone(),

@@ -18,7 +18,7 @@ use super::queue_listing::QueueListing;
 use super::shared_cluster::SharedCluster;
 use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
-use poolcast_base::error::hinted;
+use poolcast_base::error::{HintedError, hinted};
 use poolcast_base::salt::OwnerSalt;
 use poolcast_provision::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
 use poolcast_provision::scheduler::{JobShape, NodeShare, SharedQueue};
@@ -187,8 +187,7 @@ impl UserNumbers {
 
 impl LiveQueue {
     /// Builds the queue of the first partition of `job`, in which the queried job has the place `asked`. If `job`
-    /// runs, it runs until `job_end_s`. The jobs with the indices `kept` in the listing do not
-    /// compete.
+    /// runs, it runs until `job_end_s`. The jobs with the indices `kept` in the listing do not compete.
     ///
     /// # Errors
     /// Fails if the number of nodes is unknown.
@@ -205,12 +204,7 @@ impl LiveQueue {
         let cluster = cluster.and_then(Result::ok);
         let counted = view.node_count.filter(|_| cluster.is_none());
         let nodes = counted.or(hosts.map(|hosts| hosts.len() as u32));
-        let nodes = nodes.with_context(|| {
-            hinted(
-                format!("the number of nodes in the partition `{partition}` is unknown"),
-                "give the output of `sinfo --all --json` as `--node-list FILE`, or the number as `--nodes N`",
-            )
-        })?;
+        let nodes = nodes.with_context(|| unknown_nodes(partition))?;
 
         let mut users = UserNumbers::default();
         let mut queue = LiveQueue::empty(view.now_s, nodes, users.number(view.user_hash(job)));
@@ -465,6 +459,13 @@ impl LiveQueue {
             None => {}
         }
     }
+}
+
+fn unknown_nodes(partition: &str) -> HintedError {
+    hinted(
+        format!("the number of nodes in the partition `{partition}` is unknown"),
+        "give the output of `sinfo --all --json` as `--node-list FILE`, or the number as `--nodes N`",
+    )
 }
 
 /// Returns true if `job` has ended so lately that Slurm may not have looked at the queue since.
