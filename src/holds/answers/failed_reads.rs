@@ -18,6 +18,8 @@ pub(super) struct FailedRead {
     /// 0 in a log that does not name owners, as HTCondor writes it by default.
     pub(super) owner: u64,
     pub(super) file: u64,
+    /// True if the server said that it fails.
+    pub(super) is_of_server: bool,
 }
 
 /// The numbers of different clusters, owners and files in a time window, each at most [`MANY`].
@@ -172,6 +174,7 @@ mod tests {
                 cluster: (0, cluster),
                 owner,
                 file,
+                is_of_server: false,
             };
             let mut sorted: Vec<FailedRead> = reads.into_iter().map(read).collect();
             sorted.sort_unstable();

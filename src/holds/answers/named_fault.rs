@@ -5,7 +5,7 @@ use htcondor_holdreasons::{Operation, Outcome, Side, Speaker, Thing, kind_of_cod
 use poolcast_events::StoredJob;
 use serde::{Deserialize, Serialize};
 
-/// What the reason of a hold names as wrong, if other jobs can show that it still is.
+/// The fault that the reason of a hold names. Other jobs can show if it is still there.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

@@ -84,17 +84,13 @@ impl OriginStates {
     /// Collects the transfers in `store` that failed with `holds`, and those that succeeded.
     pub(super) fn new(store: &EventStore, holds: &[PastHold]) -> OriginStates {
         let mut failed: HashMap<u32, Vec<FailedRead>> = HashMap::new();
-        let mut server_failed_ms: HashMap<u32, Vec<i64>> = HashMap::new();
         for hold in holds.iter().filter(|hold| names_input(hold)) {
-            if NamedFault::of_kind(hold.stated) == NamedFault::Server {
-                let of_origin = server_failed_ms.entry(hold.origin).or_default();
-                of_origin.push(hold.hold_ms);
-            }
             failed.entry(hold.origin).or_default().push(FailedRead {
                 hold_ms: hold.hold_ms,
                 cluster: store.jobs().cluster(hold.job as usize),
                 owner: hold.owner,
                 file: hold.causes.get(CauseKind::File),
+                is_of_server: NamedFault::of_kind(hold.stated) == NamedFault::Server,
             });
         }
         let of_input = |input: InputFile| {
@@ -113,8 +109,7 @@ impl OriginStates {
 
         let with_reads = |(origin, failed)| {
             let reads = reads.remove(&origin).unwrap_or_default();
-            let server_failed_ms = server_failed_ms.remove(&origin).unwrap_or_default();
-            (origin, OriginReads::new(failed, server_failed_ms, reads))
+            (origin, OriginReads::new(failed, reads))
         };
         OriginStates(failed.into_iter().map(with_reads).collect())
     }
@@ -159,19 +154,17 @@ impl OriginStates {
 }
 
 impl OriginReads {
-    fn new(
-        mut failed: Vec<FailedRead>,
-        mut server_failed_ms: Vec<i64>,
-        mut reads: Vec<Read>,
-    ) -> OriginReads {
-        server_failed_ms.sort_unstable();
+    fn new(mut failed: Vec<FailedRead>, mut reads: Vec<Read>) -> OriginReads {
         reads.sort_unstable();
         reads.dedup_by_key(|read| read.read_ms / 1000);
         let mut known_ms: Vec<i64> = reads.iter().map(|read| read.known_ms).collect();
         known_ms.sort_unstable();
 
-        // Thousands of jobs of a cluster may fail together, and a few of them say the same.
         failed.sort_unstable();
+        let of_server = failed.iter().filter(|failed| failed.is_of_server);
+        let server_failed_ms = of_server.map(|failed| failed.hold_ms).collect();
+
+        // Thousands of jobs of a cluster may fail together, and a few of them say the same.
         let mut kept: HashMap<_, usize> = HashMap::new();
         failed.retain(|failed| {
             let before = reads.partition_point(|read| read.read_ms <= failed.hold_ms);

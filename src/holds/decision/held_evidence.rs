@@ -113,7 +113,8 @@ pub struct OriginEvidence {
     pub has_failed_since: bool,
     /// True if a job got past the same named file since this job is held.
     pub file_passed_since: bool,
-    /// True if the server lacks a file that the job names, and who got past such holds may have corrected the names.
+    /// True if the server lacks a file that the job names, and the one person whose jobs got past such holds may have
+    /// corrected the names.
     pub is_corrected_by_owner: bool,
 }
 
