@@ -252,7 +252,7 @@ const FAILED_AGAIN: &str =
     "a job with this cause was released and held again, and none has got past it since";
 
 /// Other jobs that show that the program of a job is at fault, and not a machine.
-const NEVER_WRITTEN: &str = "no job of its cluster ever ended well, and outputs are missing on several machines where other jobs end well";
+const NEVER_WRITTEN: &str = "no job of its cluster ended well by itself, and outputs are missing on several machines where other jobs end well";
 
 /// Other jobs that show that the file of a job is at fault, and not its directory or server.
 const OTHERS_READ: &str =

@@ -20,6 +20,8 @@ pub(super) struct ClusterRun {
     pub(super) started_ms: i64,
     /// Index of the job.
     pub(super) job: u32,
+    /// True if a person had released the job before, who may have repaired it.
+    pub(super) is_by_hand: bool,
 }
 
 /// The good runs of all clusters with jobs that were held.
@@ -34,7 +36,7 @@ impl ClusterRuns {
             .map(|hold| jobs.cluster(hold.job as usize))
             .collect();
 
-        let run_of = |job: usize| good_run(job as u32, &jobs.history(job));
+        let run_of = |job: usize| good_run(job as u32, &jobs.history(job), holds);
         ClusterRuns(runs_by_cluster(store, &clusters, run_of))
     }
 
@@ -69,15 +71,18 @@ impl ClusterRuns {
     /// Returns the number of jobs of `cluster` that are known at `asked_ms` to have succeeded in runs
     /// that began at `since_ms` or later.
     pub(crate) fn count_since(&self, cluster: ClusterKey, since_ms: i64, asked_ms: i64) -> usize {
-        let runs = self.of_cluster(cluster);
-        let until = runs.partition_point(|run| run.known_ms <= asked_ms);
-        runs[..until]
-            .iter()
-            .rev()
+        let runs = self.known(cluster, asked_ms).iter();
+        runs.rev()
             .take_while(|run| run.known_ms > since_ms)
             .filter(|run| run.started_ms >= since_ms)
             .take(MAX_COUNTED)
             .count()
+    }
+
+    /// Returns the runs of `cluster` that are known at `asked_ms` to have succeeded.
+    pub(super) fn known(&self, cluster: ClusterKey, asked_ms: i64) -> &[ClusterRun] {
+        let runs = self.of_cluster(cluster);
+        &runs[..runs.partition_point(|run| run.known_ms <= asked_ms)]
     }
 
     fn of_cluster(&self, cluster: ClusterKey) -> &[ClusterRun] {
@@ -121,14 +126,21 @@ pub(super) fn sorted_by_key<K: Eq + Hash + Send, T: Ord + Send>(
 }
 
 /// Returns the run of a job that ended well, if there was one. A job that failed later may share that
-/// fault with the held one.
-fn good_run(job: u32, history: &JobHistory<'_>) -> Option<ClusterRun> {
+/// fault with the held one. `holds` are those of the store, sorted by job and time.
+fn good_run(job: u32, history: &JobHistory<'_>, holds: &[PastHold]) -> Option<ClusterRun> {
     let end = good_end(history)?;
     let start = (0..end).rfind(|&at| history.number[at] == EXECUTE)?;
+    let started_ms = history.time_ms[start];
+
+    let first = holds.partition_point(|hold| hold.job < job);
+    let mut of_job = holds[first..].iter().take_while(|hold| hold.job == job);
     Some(ClusterRun {
         known_ms: history.time_ms[end],
-        started_ms: history.time_ms[start],
+        started_ms,
         job,
+        is_by_hand: of_job.any(|hold| {
+            !hold.is_automatic && hold.release_ms.is_some_and(|at_ms| at_ms <= started_ms)
+        }),
     })
 }
 

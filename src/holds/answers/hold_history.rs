@@ -309,13 +309,20 @@ impl<'a> HoldHistory<'a> {
     }
 
     /// Returns true if hold `index` is for a missing output file, and it is known at `asked_ms` that no job of the
-    /// cluster ever ended well, and that this is no fault of the machines.
+    /// cluster ended well by itself, and that this is no fault of the machines. A job that a person released may have
+    /// been repaired before it ended well, so that it is no evidence if others have failed in later runs.
     pub(crate) fn never_writes_output(&self, index: usize, asked_ms: i64) -> bool {
         let hold = &self.holds[index];
         let cluster = self.store.jobs().cluster(hold.job as usize);
-        hold.lacks_output()
-            && self.missing_outputs.are_of_no_machine(cluster, asked_ms)
-            && self.cluster_runs.count_since(cluster, i64::MIN, asked_ms) == 0
+        if !hold.lacks_output() || !self.missing_outputs.are_of_no_machine(cluster, asked_ms) {
+            return false;
+        }
+
+        let successes = self.cluster_runs.known(cluster, asked_ms);
+        let last_ms = successes.iter().map(|run| run.started_ms).max();
+        let is_missing_since =
+            |last_ms| (self.missing_outputs).are_missing_since(cluster, last_ms, asked_ms);
+        successes.iter().all(|run| run.is_by_hand) && last_ms.is_none_or(is_missing_since)
     }
 
     /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.

@@ -6,16 +6,21 @@ use std::collections::{HashMap, HashSet};
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::cluster_runs::{ClusterKey, good_end, sorted_by_key};
 use super::past_hold::PastHold;
+use htcondor_eventlog::EXECUTE;
 use poolcast_events::{EventStore, StoredJob};
 use poolcast_tensors::{HoldLengths, NO_KEY, execution_host_before};
 
 /// Number of machines on which a fault is not one of the machine. It is a definition: one machine shows nothing.
 const SEVERAL_MACHINES: usize = 2;
 
-/// The time, for each cluster, from which on it is known that its output files are missing on several machines where other
-/// jobs end well.
+/// The clusters whose output files were missing.
 #[derive(Debug)]
-pub(super) struct MissingOutputs(HashMap<ClusterKey, i64>);
+pub(super) struct MissingOutputs {
+    /// The time from which on it is known that the files are missing on several machines where other jobs end well.
+    of_no_machine_ms: HashMap<ClusterKey, i64>,
+    /// For each run that ended so, the time of its hold and that of its start; sorted.
+    runs_ms: HashMap<ClusterKey, Vec<(i64, i64)>>,
+}
 
 impl MissingOutputs {
     /// Compares `holds` for missing output files with the jobs of `store` that ended well on the same machines, within a
@@ -32,15 +37,21 @@ impl MissingOutputs {
         let ended_well_ms = good_ends(store, &machines);
 
         let mut shown_ms: HashMap<ClusterKey, HashMap<u64, i64>> = HashMap::new();
+        let mut runs_ms: HashMap<ClusterKey, Vec<(i64, i64)>> = HashMap::new();
         for hold in missing {
+            let cluster = store.jobs().cluster(hold.job as usize);
+            let history = store.jobs().history(hold.job as usize);
+            let start = (0..hold.cycle.hold).rfind(|&at| history.number[at] == EXECUTE);
+            let started_ms = start.map_or(i64::MIN, |at| history.time_ms[at]);
+            let runs_ms = runs_ms.entry(cluster).or_default();
+            runs_ms.push((hold.hold_ms, started_ms));
+
             let unit_ms = f64::from(lengths.mean_ms(hold.hold_ms)) as i64;
             let ended_ms = ended_well_ms.get(&machine(hold)).map(Vec::as_slice);
             let Some(at_ms) = shown_at(hold.hold_ms, ended_ms.unwrap_or_default(), unit_ms) else {
                 continue;
             };
-            let of_cluster = shown_ms
-                .entry(store.jobs().cluster(hold.job as usize))
-                .or_default();
+            let of_cluster = shown_ms.entry(cluster).or_default();
             let first_ms = of_cluster.entry(machine(hold)).or_insert(at_ms);
             *first_ms = at_ms.min(*first_ms);
         }
@@ -50,15 +61,34 @@ impl MissingOutputs {
             times_ms.sort_unstable();
             Some((cluster, *times_ms.get(SEVERAL_MACHINES - 1)?))
         };
-        MissingOutputs(shown_ms.into_iter().filter_map(several).collect())
+        for of_cluster in runs_ms.values_mut() {
+            of_cluster.sort_unstable();
+        }
+        MissingOutputs {
+            of_no_machine_ms: shown_ms.into_iter().filter_map(several).collect(),
+            runs_ms,
+        }
     }
 
     /// Returns true if it is known at `asked_ms` that output files of `cluster` are missing on several machines where
     /// other jobs end well.
     pub(super) fn are_of_no_machine(&self, cluster: ClusterKey, asked_ms: i64) -> bool {
-        self.0
+        self.of_no_machine_ms
             .get(&cluster)
             .is_some_and(|&shown_ms| shown_ms <= asked_ms)
+    }
+
+    /// Returns true if it is known at `asked_ms` that output files of `cluster` were missing after a run that began later
+    /// than `since_ms`.
+    pub(super) fn are_missing_since(
+        &self,
+        cluster: ClusterKey,
+        since_ms: i64,
+        asked_ms: i64,
+    ) -> bool {
+        let runs_ms = self.runs_ms.get(&cluster).map_or(&[][..], Vec::as_slice);
+        let known = &runs_ms[..runs_ms.partition_point(|&(held_ms, _)| held_ms <= asked_ms)];
+        known.iter().any(|&(_, started_ms)| started_ms > since_ms)
     }
 }
 
@@ -175,6 +205,34 @@ mod tests {
         let jobs = [&failed()[..], &good, &[ran(1, 3, 2150, true)]].concat();
         assert!(never_writes(&jobs, 2149));
         assert!(!never_writes(&jobs, 2150));
+    }
+
+    #[test]
+    fn success_after_a_release_by_hand_clears_no_program_that_fails_again() {
+        let mut repaired = ran(1, 3, 2110, false);
+        let event = |(s, number): (i64, u16)| JobEvent {
+            time_ms: s * 1000,
+            number,
+            normal: u8::from(number == TERMINATED),
+            facts: facts(number, 3),
+            hold_code: 0,
+            hold_subcode: 0,
+            ..repaired[0]
+        };
+        let after = [(2120, RELEASED), (2130, EXECUTE), (2150, TERMINATED)].map(event);
+        repaired.extend(after);
+        let good = [ran(2, 1, 1990, true), ran(2, 2, 2110, true)];
+        let with = |last_end_s| {
+            let last = ran(1, 4, last_end_s, false);
+            [&failed()[..], &good, &[repaired.clone(), last]].concat()
+        };
+        assert!(never_writes(&with(2200), 2149));
+        assert!(!never_writes(&with(2200), 2150));
+        assert!(never_writes(&with(2200), 2200));
+        assert!(!never_writes(&with(2139), 2200), "the run began before");
+
+        let unaided = [with(2200), vec![ran(1, 5, 2160, true)]].concat();
+        assert!(!never_writes(&unaided, 2200));
     }
 
     #[test]

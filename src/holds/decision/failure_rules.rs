@@ -11,7 +11,7 @@ pub(super) fn release_failed_again(question: &HeldQuestion<'_>) -> Option<HeldAn
     applies.then(|| HeldAnswer::new(HoldAction::Fix, Some(AnswerFirmness::Possible)))
 }
 
-/// Applies if no job of the cluster ever ended well, and output files are missing on several machines where other jobs
+/// Applies if no job of the cluster ended well by itself, and output files are missing on several machines where other jobs
 /// end well, so that the program is at fault.
 pub(super) fn outputs_missing_on_several_machines(
     question: &HeldQuestion<'_>,

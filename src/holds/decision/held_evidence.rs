@@ -60,7 +60,7 @@ pub struct HoldEvidence {
     pub rule: Option<HoldRule>,
     /// True if the job has not written an output file that it should have.
     pub lacks_output: bool,
-    /// True if this is a fault of the program: no job of the cluster ever ended well, and output files were missing on
+    /// True if this is a fault of the program: no job of the cluster ended well by itself, and output files were missing on
     /// several machines where other jobs end well.
     pub never_writes_output: bool,
     /// Holds of the job for the code and subcode, this one included.
