@@ -6,7 +6,7 @@ use super::facts::{
     Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing,
 };
 use super::outcomes::signal_meaning;
-use super::rules::{Action, Party, Rule, attributes_for, rule_with};
+use super::rules::{Action, POLICIES, Party, Rule, attributes_for, rule_with};
 
 /// The meaning of a reason, and the advice on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -199,6 +199,7 @@ fn purpose_words(facts: &ReasonFacts) -> Option<String> {
 
 /// States that a script or a part of HTCondor failed, which says more itself.
 fn failure_words(facts: &ReasonFacts) -> Option<String> {
+    let is_policy = POLICIES.contains(&facts.kind.speaker);
     let what = match facts.kind.thing {
         Thing::Hook => "a script of the site failed",
         Thing::Script => "a script of the job failed",
@@ -235,6 +236,9 @@ fn failure_words(facts: &ReasonFacts) -> Option<String> {
         Thing::Account if !facts.message.is_empty() => "the account cannot be used",
         Thing::Schedule => "the start times cannot be met",
         Thing::Unknown if facts.kind.operation == Operation::Hold => "the machine held the job",
+        Thing::Unknown if is_policy && facts.kind.outcome != Outcome::Unknown => {
+            "a policy holds the job for a fault that may pass"
+        }
         Thing::Unknown if facts.kind.outcome == Outcome::Unknown => {
             let message = &facts.message;
             return Some(match (message.as_str(), facts.kind.direction) {
@@ -295,7 +299,12 @@ fn task_words(facts: &ReasonFacts) -> String {
     };
     let named = match facts.shown_name() {
         Some(name) => format!("{thing} {name}"),
-        None => thing.trim_end_matches(" at").to_owned(),
+        None => {
+            let without = thing
+                .strip_suffix(" at")
+                .or_else(|| thing.strip_suffix(" from"));
+            without.unwrap_or(thing).to_owned()
+        }
     };
     let verb = match (facts.kind.operation, facts.kind.direction) {
         (Operation::Read, _) => "read",
@@ -315,7 +324,7 @@ fn task_words(facts: &ReasonFacts) -> String {
 
 fn thing_words(thing: Thing) -> &'static str {
     match thing {
-        Thing::Unknown => "what the job needs",
+        Thing::Unknown => "what the job needs from",
         Thing::File => "the file",
         Thing::SandboxFile => "the job's file",
         Thing::OutputName => "the output name",

@@ -32,11 +32,12 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "ssl connect",
     ]),
     (Outcome::Disconnected, &[
-        "connection refused", "connection reset", "unreachable", "no route to host", "failed to connect",
+        "connection refused", "refused the connection", "connection reset", "unreachable", "no route to host", "failed to connect",
         "couldn't connect", "could not connect", "cannot connect", "connection setup", "broken pipe",
         "unexpected eof", ": eof", "empty reply", "recv failure", "send failure", "not closed cleanly",
         "transfer closed with", "connection closed", "disconnected", "connection to the server failed",
-        "error connecting", "communication error", "connecting to the job manager failed", "network problems",
+        "error connecting", "communication error", "connecting to the job manager failed", "network problem",
+        "network error", "network failure", "network is down",
         "data transfer to the server failed", "lost connection", "connection lost", "contact.connectionreset",
         "contact.connectionsetup",
     ]),
@@ -51,7 +52,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
         "corrupt", "image format not recognized",
     ]),
     (Outcome::Quota, &["quota exceeded", "disk quota", "over quota", "exceeds quota", "exceeded quota"]),
-    (Outcome::Full, &["no space left", "disk full", "out of space", "insufficient storage", "not enough space", "not enough disk"]),
+    (Outcome::Full, &["no space left", "disk full", "is full", "out of space", "insufficient storage", "not enough space", "not enough disk"]),
     (Outcome::ReadOnly, &["read-only file system"]),
     (Outcome::Exists, &["already exists", "file exists", "already in use", "conflict"]),
     (Outcome::Denied, &[

@@ -2,8 +2,9 @@
 
 use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing};
 use super::input::ReasonInput;
-use super::outcomes::{read_number, read_outcome};
+use super::outcomes::{of_words, read_number, read_outcome};
 use super::quantities::{read_sizes, read_times};
+use super::rules::POLICIES;
 use super::scan::{Scan, leading_word, without_paths};
 
 /// Attributes of jobs in the expressions of policies, in lower case, by what they measure.
@@ -106,7 +107,7 @@ fn measured_things(expression: &Scan<'_>) -> Vec<Thing> {
 const RESOURCES: &[(Thing, &[&str])] = &[
     (Thing::Memory, &[
         "memory", "virtualmemory", "pss", "residentset", "resident set", "imagesize", "image size", "rss",
-        "vmem", "ram ", "oom", "out-of-memory", "out_of_memory",
+        "vmem", "ram ", "swap", "oom", "out-of-memory", "out_of_memory",
     ]),
     (Thing::Disk, &["disk", "scratch", "local storage"]),
     (Thing::Time, &[
@@ -119,7 +120,7 @@ const RESOURCES: &[(Thing, &[&str])] = &[
     (Thing::Starts, &[
         "restart", "job starts", "number of starts", "numjobstarts", "numshadow", "shadow exception",
         "jobruncount", "run count", "second start", "start not allowed", "started ", "too many starts",
-        "attempt", "evicted",
+        "attempt", "evicted", "evictions", "preempted", "preemptions",
     ]),
     (Thing::Resource, &["resource limit", "resource usage", "resources exceeded", "its limits"]),
 ];
@@ -128,7 +129,7 @@ const RESOURCES: &[(Thing, &[&str])] = &[
 #[rustfmt::skip]
 const OVER_WORDS: &[&str] = &[
     "exceed", "limit", "over ", "overuse", "usage", "used ", "uses ", "using ", "out-of-memory", "out of memory", "out_of_memory", "oom",
-    "too much", "too many", "too high", "too long", "above", "beyond", "larger than", "greater than",
+    "too much", "too many", "too high", "too long", "too often", "above", "beyond", "larger than", "greater than",
     "more than", "longer than", "higher than", "than request", ">", "max", "reached", "killed", "terminated",
     "to complete in", "timeout set by", "shadow exception", "second ", "twice", "not allowed", "times",
 ];
@@ -154,7 +155,7 @@ pub(super) fn limited_thing(scan: &Scan<'_>) -> Option<Thing> {
         is_compared && !is_other && scan.has_word(words)
     });
     let has_time = scan.has_word(&["hour", "minute", "day"]) || read_times(scan) != (None, None);
-    let ran_long = scan.has_word(&["ran ", "run ", "running "])
+    let ran_long = scan.has_word(&["ran ", "run ", "running ", "used for", "in use for"])
         && (scan.has_any(&["too long", "longer"])
             || scan.has_any(&["more than", "limit"]) && has_time)
         || scan.has("to complete in") && has_time;
@@ -293,6 +294,7 @@ const DEMANDS: &[&str] = &[
     "must request", "must use", "must be set", "must have", "is required", "are required", "no valid",
     "not specified", "not set", "please increase", "please raise", "please reduce", "please lower", "please correct",
     "please fix", "please change", "please adapt", "please adjust", "please choose", "please resubmit",
+    "did not request", "not requested", "without requesting",
 ];
 
 /// Words of a setting of the job that is not accepted.
@@ -372,15 +374,82 @@ pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 /// Words of people who are at work.
 #[rustfmt::skip]
 const PEOPLE_WORDS: &[&str] = &[
-    "maintenance", "downtime", "outage", "draining", "is down", "are down", "held until", "held manually",
-    "manually held", "held by the admin", "held by operator", "on request of",
+    "maintenance", "downtime", "outage", "draining", "is down", "are down", "being upgraded", "held until",
+    "held manually", "manually held", "held by the admin", "held by operator", "on request of",
 ];
 
-/// Reads that a site holds jobs until people are done.
+/// Reads that a site holds jobs until people are done. If they work on one machine, another one may do.
 pub(super) fn read_people(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let is_of_people = input.scan.has_any(PEOPLE_WORDS);
-    (is_policy(input) && is_of_people)
-        .then(|| ReasonFacts::of(Thing::Decision, Operation::Hold, Outcome::Intended))
+    let facts = match input.head.side {
+        Side::ExecutionPoint => {
+            ReasonFacts::of(Thing::Unknown, Operation::Unknown, Outcome::Unavailable)
+        }
+        _ => ReasonFacts::of(Thing::Decision, Operation::Hold, Outcome::Intended),
+    };
+    (is_policy(input) && is_of_people).then_some(facts)
+}
+
+/// Words of a fault that passes, or that other machines do not have.
+#[rustfmt::skip]
+const TEMPORARY_WORDS: &[&str] = &[
+    "temporarily", "temporary failure", "temporary error", "temporary problem", "transient", "retry later",
+    "try again", "please retry", "throttl", "too many jobs",
+];
+
+/// Names of a machine, and words of one that does not work.
+const MACHINE_WORDS: &[&str] = &["node", "host", "machine", "worker"];
+const BROKEN_WORDS: &[&str] = &[
+    "problem",
+    "bad ",
+    "broken",
+    "unhealthy",
+    "health check",
+    "faulty",
+    "defect",
+];
+
+/// Words of licences.
+pub(super) const LICENCE_WORDS: &[&str] = &["license", "licence", "flexlm", "flexnet"];
+
+/// Words of a licence that does not become free by itself.
+const UNLICENSED_WORDS: &[&str] = &["expired", "invalid", "agreement", "accept", "not found"];
+
+/// Words of a network between the job and what it needs.
+const NETWORK_WORDS: &[&str] = &[
+    "connect", "network", "download", "upload", "server", "transfer",
+];
+
+/// Reads, in the words of a policy, a fault of a server, a network or a machine that may pass. A policy uses many
+/// of the words of daemons for something else, such as the time that a job took. One that addresses the user asks for
+/// a change.
+pub(super) fn read_passing_fault(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
+    let words = without_paths(input.scan.text);
+    let scan = &Scan::new(&words);
+    let is_licence = scan.has_word(LICENCE_WORDS) && !scan.has_any(UNLICENSED_WORDS);
+    let is_of_network = scan.has_any(NETWORK_WORDS);
+    let is_unmounted = input.scan.has("cvmfs") && input.scan.has_any(LOST_WORDS);
+    let is_of_machine = input.head.side == Side::ExecutionPoint;
+    let is_broken = scan.has_word(MACHINE_WORDS) && scan.has_word(BROKEN_WORDS);
+    if !is_policy(input) || scan.has_word(&["you", "your"]) {
+        return None;
+    }
+    let outcome = match of_words(scan) {
+        _ if is_licence || scan.has_any(TEMPORARY_WORDS) => Outcome::Busy,
+        _ if is_unmounted || scan.has("not mounted") => Outcome::MountLost,
+        _ if is_broken => Outcome::Unavailable,
+        Outcome::TimedOut if !is_of_network => return None,
+        Outcome::Full | Outcome::ReadOnly if !is_of_machine => return None,
+        found @ (Outcome::TimedOut
+        | Outcome::Full
+        | Outcome::ReadOnly
+        | Outcome::Disconnected
+        | Outcome::Unresolved
+        | Outcome::MountLost
+        | Outcome::Unavailable) => found,
+        _ => return None,
+    };
+    Some(ReasonFacts::of(Thing::Unknown, Operation::Unknown, outcome))
 }
 
 /// Words of an account that is refused.
@@ -418,7 +487,16 @@ pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
     let scan = &input.scan;
     let is_banned = scan.has_word(&["blocked", "banned"]);
     let is_refused = scan.has_word(REFUSAL_WORDS);
-    let is_account = scan.has_word(&["account ", "account:", "allocation"]);
+    // What is said to be suspended stands before the word: a job may be, too.
+    let suspended = scan
+        .lower()
+        .split_once("suspended")
+        .map(|(before, _)| Scan::new(before));
+    let is_suspended = suspended.is_some_and(|subject| {
+        subject.has_word(&["access", "user", "project", "group", "privilege"])
+            && !subject.has_word(&["job "])
+    });
+    let is_account = is_suspended || scan.has_word(&["account ", "account:", "allocation"]);
     let is_met = is_banned && (is_account || scan.has("user")) || is_refused && is_account;
     let user = scan.after("user ").and_then(leading_word);
     (is_policy(input) && is_met)
@@ -426,7 +504,7 @@ pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 fn is_policy(input: &ReasonInput<'_>) -> bool {
-    matches!(input.speaker(), Speaker::JobPolicy | Speaker::SitePolicy)
+    POLICIES.contains(&input.speaker())
 }
 
 /// Words of a program that makes no progress.

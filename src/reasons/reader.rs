@@ -9,8 +9,8 @@ use super::input::ReasonInput;
 use super::outcomes::{of_errno, read_outcome};
 use super::policies::{
     read_account, read_demand, read_device, read_expansion, read_expression, read_fault_of_job,
-    read_limit, read_password, read_people, read_program_end, read_promise, read_request,
-    read_short, read_standstill,
+    read_limit, read_passing_fault, read_password, read_people, read_program_end, read_promise,
+    read_request, read_short, read_standstill,
 };
 use super::remote::read_remote_system;
 use super::scan::{
@@ -47,6 +47,7 @@ const READERS: &[fn(&ReasonInput<'_>) -> Option<ReasonFacts>] = &[
     read_short,
     read_limit,
     read_people,
+    read_passing_fault,
     read_program_end,
     read_own_software,
     read_unsaid_hold,
@@ -383,12 +384,14 @@ fn read_credential(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
         "authenticate",
     ]);
     let is_certificate_of_server = scan.has_any(&["ssl certificate", "x509:"]);
+    let is_other_proxy = scan.has_any(&["squid", "http proxy", "http_proxy", "web proxy"]);
     // The errors of GRAM have numbers, and only these two are about credentials.
     let error = scan.after("globus error ");
     let is_own = |rest: &str| ["7:", "131:"].iter().any(|own| rest.starts_with(own));
     let is_own_error = error.is_some_and(is_own);
     let is_other_error = error.is_some() && !is_own_error;
-    if !is_about && !is_own_error || is_certificate_of_server || is_other_error {
+    let is_other = is_certificate_of_server || is_other_proxy || is_other_error;
+    if !is_about && !is_own_error || is_other {
         return None;
     }
     let (outcome, number) = match read_outcome(scan) {

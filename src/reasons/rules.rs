@@ -16,6 +16,7 @@ use super::facts::Outcome::{
     Unavailable, Undefined, Unresolved, Wasted, WrongFormat, WrongKind,
 };
 use super::facts::{Operation, Outcome, ReasonFacts, ReasonKind, Side, Speaker, Thing};
+use super::policies::LICENCE_WORDS;
 
 /// Advice on a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -198,6 +199,9 @@ const DISK: &[Outcome] = &[Full, ReadOnly, MountLost, Quota, TimedOut, Busy, NoM
 /// Attributes that name where output goes.
 const OUTPUT: &[&str] = &["Out", "Err", "TransferOutputRemaps", "Iwd"];
 
+/// Speakers that are policies.
+pub(super) const POLICIES: &[Speaker] = &[Speaker::JobPolicy, Speaker::SitePolicy];
+
 const AP: &[Side] = &[Side::AccessPoint];
 const EP: &[Side] = &[Side::ExecutionPoint];
 const SERVER: &[Side] = &[Side::Server];
@@ -358,7 +362,7 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Plugin], action: TryOne, fault: Machine, mend: "the plug-in of this machine failed: another machine may work", ..ANY },
     Rule { thing: &[Thing::Object], outcome: &[TimedOut, Disconnected, Busy, Unavailable, Corrupt, MountLost], action: Later, fault: Server,
         mend: "the server or the network failed, which passes without a repair: release it once it works again", look: "whether the server answers", ..ANY },
-    Rule { thing: &[Thing::Object], outcome: &[Unresolved], action: TryOne, fault: UserOrMachine, attribute: &["TransferInput"],
+    Rule { thing: &[Thing::Object, Thing::Unknown], outcome: &[Unresolved], action: TryOne, fault: UserOrMachine, attribute: &["TransferInput"],
         mend: "the machine does not know the host {name}: correct it if it is mistyped, or try another machine", look: "whether the host is known here", ..ANY },
     Rule { thing: &[Thing::Object], outcome: &[BadCertificate], action: TryOne, fault: Server,
         mend: "the certificate of the server was not accepted: another machine may know its authority; if it has expired, the administrators of the server must renew it", ..ANY },
@@ -495,6 +499,10 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::ProgramEnd], outcome: &[Failed, Died], action: Fix, fault: User, attribute: &["OnExitHold"],
         mend: "the program failed, which a rule holds for: read its standard error (Err), correct it, then release", look: "Out and Err of the job", ..ANY },
 
+    Rule { speaker: POLICIES, thing: &[Thing::Unknown], outcome: &[Busy], words: LICENCE_WORDS, action: TryOne, fault: Server,
+        mend: "try one, which shows whether a licence is free; with concurrency_limits in the submit file no more jobs run than there are licences", look: "how many licences are free", ..ANY },
+    Rule { speaker: POLICIES, thing: &[Thing::Unknown], side: &[Side::Unknown], outcome: PASSING, action: TryOne, fault: UserOrMachine,
+        mend: "its policy names a fault that may pass, or that another machine does not have: try one, and read its output if it is held again", look: "Out and Err of the job", ..ANY },
     Rule { speaker: &[Speaker::JobPolicy], thing: &[Thing::Unknown], action: Fix, fault: User, attribute: &["PeriodicHold", "OnExitHold"],
         mend: "the job's own policy (periodic_hold, on_exit_hold) holds it, and does so again after a release: find why, and change the job or the policy", look: "Out and Err of the job", ..ANY },
 
@@ -533,6 +541,7 @@ const RULES: &[Rule] = &[
     // What is known if only the direction and the side were read.
     Rule { thing: &[Thing::Unknown], operation: &[Operation::Hold], outcome: &[Outcome::Unknown], action: TryOne, fault: UserOrMachine,
         mend: "the machine held it, and the reason does not say why: try one, and ask the administrators what StarterLog and ShadowLog say of it", look: "the events before the hold", ..ANY },
+    Rule { thing: &[Thing::Unknown], side: EP, outcome: &[Unavailable], action: TryOne, fault: Machine, mend: "that machine does not work now: another one may", ..ANY },
     Rule { thing: &[Thing::Unknown], side: EP, outcome: DISK, action: TryOne, fault: Machine, mend: "the machine failed: another one may work", ..ANY },
     Rule { thing: &[Thing::Unknown], outcome: &[TimedOut, Disconnected, Unavailable, Busy, MountLost, Corrupt], action: Later, fault: Server,
         mend: "this passes without a repair: release it later", ..ANY },

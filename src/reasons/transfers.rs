@@ -189,6 +189,9 @@ const PLUGIN_ABSENT: &[&str] = &[
     "user-supplied plugin",
 ];
 
+/// Words before the name of a host that nobody knows.
+const UNRESOLVED_HOST: &str = "could not resolve host";
+
 /// Reads the message of a transfer plug-in.
 fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> ReasonFacts {
     let message = innermost(details);
@@ -227,7 +230,7 @@ fn read_plugin(input: &ReasonInput<'_>, transfer: &Transfer, details: &str) -> R
         facts.kind.operation = Operation::Authenticate;
     } else if is_killed || inner.has_any(PLUGIN_DIED) || inner.has_any(PLUGIN_ABSENT) {
         read_plugin_itself(&mut facts, &inner, &all, is_killed);
-    } else if let Some(host) = inner.after("could not resolve host") {
+    } else if let Some(host) = inner.after(UNRESOLVED_HOST) {
         let host = leading_word(host.trim_start_matches(':'));
         facts.name = host.map(str::to_owned);
     } else if is_output && inner.has("overwrite") {
@@ -324,7 +327,8 @@ fn read_rest(transfer: &Transfer, details: &str) -> Option<ReasonFacts> {
         Some(Direction::Output) => Operation::Send,
         _ => Operation::Receive,
     };
-    let name = hook.and_then(|rest| leading_name(rest.trim_start_matches(':')));
+    let named = hook.or_else(|| scan.after(UNRESOLVED_HOST));
+    let name = named.and_then(|rest| leading_name(rest.trim_start_matches(':')));
     Some(ReasonFacts {
         message: innermost(details),
         ..ReasonFacts::of(thing, operation, outcome)
