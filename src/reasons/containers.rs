@@ -12,6 +12,7 @@ const CONTAINER_SOFTWARE: &[&str] = &[
     "cgroup", "unable to launch container", "cannot start container", "no space left",
     "failed to create scratch", "oci runtime", "device information", "nvidia", "custom device", "device driver",
     "user namespace", "no such container", "docker: command not found", "while mounting", "failed to mount", "setuid",
+    "kernel", "squashfuse", "unsquashfs", "fuse device", "loop device",
 ];
 
 /// Words of faults of containers.

@@ -385,6 +385,8 @@ const RULES: &[Rule] = &[
     Rule { thing: &[Thing::Object], operation: &[Send], side: AP, action: TryOne, fault: Server, attribute: &["OutputDestination"],
         mend: "an upload by a plug-in failed, and the reason does not say why: read the starter's log or try one", ..ANY },
     Rule { thing: &[Thing::Object], outcome: &[Full], action: Later, fault: Server, mend: "the server has no room: release it later", ..ANY },
+    Rule { thing: &[Thing::Object], operation: &[Receive], outcome: &[Quota], action: Later, fault: Server,
+        mend: "the server sends no more for now: release it later, and have fewer jobs read it at a time", ..ANY },
 
     // The program and what it is started with.
     Rule { thing: &[Thing::Program, Thing::SharedProgram, Thing::StandardInput, Thing::WorkingDirectory, Thing::UserLog], outcome: &[Quota], action: Fix, fault: User,
