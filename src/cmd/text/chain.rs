@@ -38,6 +38,10 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
             "no forecast: {}; each link is submitted with a dependency on the end of the one before",
             no_advice_words(reason)
         ),
+        ChainNote::EarlyStart(link) => format!(
+            "{}; each link is submitted with a dependency on the end of the one before",
+            early_start(link)
+        ),
         ChainNote::Needless(link) => format!(
             "{} is cancelled, because the work was done before it",
             named(link)

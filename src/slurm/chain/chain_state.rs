@@ -385,9 +385,51 @@ impl ChainState {
         })
     }
 
+    /// Returns true if the link with this number failed without being asked to end.
+    pub(super) fn has_failed(&self, number: u32) -> bool {
+        let link = self.links.iter().find(|link| link.number == number);
+        link.is_some_and(|link| {
+            link.outcome == Some(JobOutcome::Failed) && !self.was_asked_to_end(link)
+        })
+    }
+
+    /// Returns true if `link` exited with code 0 without being asked to end.
+    pub(super) fn has_succeeded(&self, link: &ChainLink) -> bool {
+        link.outcome == Some(JobOutcome::Completed) && !self.was_asked_to_end(link)
+    }
+
+    /// Records whether the work is done after the link with this number.
+    pub(super) fn note_work(&mut self, number: u32, is_done: bool) -> Result<()> {
+        self.asked_after = number;
+        self.done_after = is_done.then_some(number);
+        self.save()
+    }
+
+    /// Adds `job`, which the chain has not submitted, as its next link. Failures before it count as reported.
+    pub(super) fn adopt(&mut self, job: &ListedJob) {
+        self.told_failure = self.links.len() as u32;
+        let mut link = ChainLink::intended(self.told_failure + 1, job.submit_s);
+        link.job = Some(job.id);
+        link.is_released = true;
+        link.limit_s = job.limit_s;
+        link.start_s = job.start_s;
+        self.links.push(link);
+    }
+
+    /// Begins another chain in the directory of this one, which is over.
+    pub(super) fn begin_again(&mut self) -> Result<()> {
+        *self = ChainState::begin(&self.dir)?;
+        Ok(())
+    }
+
+    /// Returns the directory of the chain.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Returns true if `link` was asked to end: by its successor, which had started, or by Slurm
     /// shortly before the time limit.
-    fn was_asked_to_end(&self, link: &ChainLink) -> bool {
+    pub(super) fn was_asked_to_end(&self, link: &ChainLink) -> bool {
         let next_start_s = self
             .links
             .get(link.number as usize)
