@@ -111,9 +111,9 @@ pub enum ProvisionStep {
     Chain(ProvisionChainArgs),
     /// Make a batch script a chain of jobs, by one line at its top
     ///
-    /// Prints commands for the shell of the script: they export POOLCAST_LINK and POOLCAST_PREDECESSOR, as `chain` does, or end the script if the work is done. Starts a process in the background of the job, which submits the same script again before the job ends, looks at the queue every five minutes, and ends with the job. The work is done once `--done` exits with 0; without it, once the script exits with 0 before Slurm asks it to end. The first `sbatch` is all that a user types. Where there is no job or no chain for it, prints an error and no commands, and the script runs as it is.
+    /// The line is `eval "$(poolcast provision link --links 20)"`. Prints commands for the shell of the script: they export POOLCAST_LINK and POOLCAST_PREDECESSOR, as `chain` does, or end the script if the work is done. Starts a process in the background of the job, which submits the same script again before the job ends, looks at the queue every five minutes, and ends with the job. The work is done once `--done` exits with 0; without it, once the script exits with 0 before Slurm asks it to end. The first `sbatch` is all that a user types. Where there is no job or no chain for it, prints an error and no commands, and the script runs as it is.
     ///
-    /// Example: eval "$(poolcast provision link --links 20 --done 'test -e results/final.pt')"
+    /// Example: poolcast provision link --links 20 --done 'test -e results/final.pt'
     #[command(verbatim_doc_comment)]
     Link(ProvisionLinkArgs),
 }

@@ -258,3 +258,42 @@ fn stop_watching(dir: &Path) {
         ask_to_end(&process);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_text_keeps_hostile_words_and_the_exit_code() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("it's $(touch no) \"here\"");
+        fs_err::create_dir(&dir).expect("made");
+        let words = [
+            "printf",
+            "<%s>",
+            "a'b",
+            "$(touch no) `touch no`",
+            "",
+            "\n;exit 9",
+        ];
+        let link = OwnLink {
+            number: 2,
+            predecessor: Some(11),
+            is_needless: false,
+        };
+        let text = shell_text(&link, &words, &dir).expect("text");
+        for shell in ["sh", "bash"] {
+            let script = format!("{text}echo \"$POOLCAST_LINK $POOLCAST_PREDECESSOR\"; exit 5");
+            let mut command = Command::new(shell);
+            command.args(["-euc", &script]).current_dir(place.path());
+            let output = command.output().expect("it starts");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(
+                printed,
+                "2 11\n<a'b><$(touch no) `touch no`><><\n;exit 9><--ended><5>"
+            );
+            assert_eq!(output.status.code(), Some(5), "{shell}");
+        }
+        assert!(!place.path().join("no").exists() && !dir.join("no").exists());
+    }
+}

@@ -112,7 +112,7 @@ fn event_line(link: &ChainLink, event: &LinkEvent, gap_s: Option<i64>) -> String
 
 fn gap_words(gap_s: i64) -> String {
     let span = output::time_span(gap_s.abs() * 1000);
-    if gap_s > 0 {
+    if gap_s >= 0 {
         format!("{span} without a job")
     } else {
         format!("{span} with two jobs")

@@ -315,7 +315,7 @@ impl<'a> ChainRun<'a> {
 
     /// Returns true if the caller runs in `job`, and there is no later moment to submit its successor: a round may be
     /// late by an interval.
-    fn is_last_moment(&self, job: &ListedJob, now_s: i64) -> bool {
+    pub(super) fn is_last_moment(&self, job: &ListedJob, now_s: i64) -> bool {
         let Some(own) = &self.plan.own else {
             return false;
         };

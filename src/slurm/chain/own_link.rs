@@ -224,3 +224,111 @@ fn stranger(
         "a second chain of the same script needs a directory of its own: `--state DIR`",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists jobs with these numbers, states and comments, which end at 1000 s.
+    fn listing(jobs: &[(u64, &str, &str)]) -> QueueListing {
+        let user_id = rustix::process::getuid().as_raw();
+        let row = |(id, state, comment): &(u64, &str, &str)| {
+            format!(
+                r#"{{"job_id": {id}, "job_state": "{state}", "partition": "all", "node_count": 1, "time_limit": 10, "submit_time": 100,
+                "start_time": 400, "end_time": 1000, "nodes": "n1", "user_id": {user_id}, "comment": "{comment}"}}"#
+            )
+        };
+        let rows: Vec<String> = jobs.iter().map(row).collect();
+        let text = format!("{{\"jobs\": [{}]}}", rows.join(","));
+        QueueListing::parse(text.as_bytes()).expect("read")
+    }
+
+    /// Runs `act` for the job `id` with a chain of at most three links and an interval of 50 s.
+    fn with_run<T>(state: &mut ChainState, id: u64, act: impl FnOnce(ChainRun<'_>) -> T) -> T {
+        let plan = ChainPlan {
+            command: Vec::new(),
+            links: 3,
+            every: Duration::from_secs(50),
+            when: None,
+            deadline_s: None,
+            own: Some(OwnJob {
+                id,
+                submit_dir: ".".into(),
+                is_ending: false,
+            }),
+        };
+        let caller = ChainCaller {
+            advise: &|_, _| bail!("nobody advises"),
+            is_work_done: None,
+            tell: &|_| {},
+            pause: &|_| true,
+            lock: &|| None,
+            now_s: &|_| 500,
+        };
+        act(ChainRun::new(state, &plan, &caller))
+    }
+
+    /// The number of the link of the job `id`, which is adopted if it is not a link.
+    fn entered(state: &mut ChainState, listing: &QueueListing, id: u64) -> Result<u32, String> {
+        with_run(state, id, |mut run| {
+            run.observe_links(listing, 500).expect("observed");
+            let job = listing.jobs.iter().find(|job| job.id == id);
+            let job = job.expect("listed");
+            match link_of(run.state, job) {
+                Some(number) => Ok(number),
+                None => adopt(&mut run, listing, job).map_err(|error| error.to_string()),
+            }
+        })
+    }
+
+    #[test]
+    fn jobs_find_their_link_or_become_the_next_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut state = ChainState::open(dir.path()).expect("begun");
+        let first = [(4, "RUNNING", "")];
+        assert_eq!(entered(&mut state, &listing(&first), 4), Ok(1));
+        assert_eq!(entered(&mut state, &listing(&first), 4), Ok(1), "again");
+        let second = [(4, "RUNNING", ""), (5, "RUNNING", "")];
+        let refusal = entered(&mut state, &listing(&second), 5).expect_err("rejected");
+        assert!(refusal.contains("its link 1 is job 4"), "{refusal}");
+
+        // The submission of a link was cut off before its number was known.
+        state.links.push(ChainLink::intended(2, 200));
+        let comment = state.comment_of(2);
+        let second = [(4, "TIMEOUT", ""), (5, "RUNNING", &comment[..])];
+        assert_eq!(entered(&mut state, &listing(&second), 5), Ok(2));
+        assert!(state.links[1].is_released);
+        // A link that has ended does not run again.
+        let again = [(4, "TIMEOUT", ""), (5, "FAILED", "")];
+        state.links[0].end_s = Some(450);
+        assert!(entered(&mut state, &listing(&again), 4).is_err());
+
+        let third = [(5, "FAILED", ""), (6, "RUNNING", "")];
+        assert_eq!(entered(&mut state, &listing(&third), 6), Ok(3));
+        assert_eq!(
+            state.told_failure, 2,
+            "the failure was before a user's sbatch"
+        );
+        let more = [(6, "TIMEOUT", ""), (7, "RUNNING", "")];
+        let refusal = entered(&mut state, &listing(&more), 7).expect_err("rejected");
+        assert!(refusal.contains("has had its 3 links"), "{refusal}");
+        state.links[2].outcome = Some(JobOutcome::Completed);
+        state.links[2].end_s = Some(600);
+        let before = state.chain.clone();
+        assert_eq!(entered(&mut state, &listing(&more), 7), Ok(1));
+        assert_ne!(state.chain, before, "it is another chain");
+    }
+
+    #[test]
+    fn last_moment_is_two_intervals_before_the_limit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = ChainState::open(dir.path()).expect("begun");
+        let listed = listing(&[(4, "RUNNING", "")]);
+        let is_last = |now_s| {
+            with_run(&mut state.clone(), 4, |run| {
+                run.is_last_moment(&listed.jobs[0], now_s)
+            })
+        };
+        assert_eq!([899, 900, 2000].map(is_last), [false, true, true]);
+    }
+}
