@@ -2,7 +2,7 @@
 //! be detected at once.
 
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// A process. Equal values mean the same process, on all hosts and in all containers.
@@ -36,10 +36,14 @@ pub enum ProcessStatus {
 impl Process {
     /// Returns the identity of this process.
     pub fn current() -> Process {
+        Process::with_id(std::process::id())
+    }
+
+    /// Returns the identity of the process `pid` in the PID namespace of this one.
+    pub fn with_id(pid: u32) -> Process {
         let read = |path: &str| {
             fs_err::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned())
         };
-        let pid = std::process::id();
         let namespace = fs_err::read_link("/proc/self/ns/pid").unwrap_or_default();
         Process {
             host: read("/proc/sys/kernel/hostname"),
@@ -125,6 +129,16 @@ impl Process {
             (true, Some((state, _))) if "Tt".contains(state) => ProcessStatus::Stopped,
             _ => ProcessStatus::Running,
         }
+    }
+}
+
+/// Asks `process` by SIGTERM to end, if it runs on this host.
+pub fn ask_to_end(process: &Process) {
+    let is_running = process.status_seen_from(&Process::current()) == ProcessStatus::Running;
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| is_running) {
+        // If it has ended meanwhile, there is nothing to ask.
+        let _ = kill_process(pid, Signal::TERM);
     }
 }
 

@@ -42,10 +42,10 @@ pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use program::program;
 pub use provision::{
-    ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionCheckArgs,
-    ProvisionReplayArgs, ProvisionSamplesArgs, ProvisionScoreArgs, ProvisionStartArgs,
-    ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs, ProvisionValidateArgs, QueueArgs,
-    WindowArgs,
+    ChainOptions, ClusterArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs,
+    ProvisionCheckArgs, ProvisionLinkArgs, ProvisionReplayArgs, ProvisionSamplesArgs,
+    ProvisionScoreArgs, ProvisionStartArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
+    ProvisionValidateArgs, QueueArgs, WindowArgs,
 };
 pub use publish::PublishArgs;
 pub use rehearse::RehearseArgs;

@@ -49,6 +49,9 @@ pub fn merge<T: DeserializeOwned>(
         "trial_dir",
         "parameters",
         "report",
+        // A job of a chain has these.
+        "link",
+        "predecessor",
     ];
     figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
     for (key, value) in flags {

@@ -44,7 +44,7 @@ fn every_verb_explains_itself() {
     }
     for step in [
         "trace", "replay", "samples", "train", "validate", "advise", "check", "start", "score",
-        "chain",
+        "chain", "link",
     ] {
         let help = place.stdout(&format!("provision {step} --help"));
         assert!(help.contains(&format!("Example: poolcast provision {step}")));

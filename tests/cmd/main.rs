@@ -41,6 +41,7 @@ mod policy;
 mod predict;
 mod private;
 mod provision;
+mod provision_link;
 mod provision_live;
 mod provision_sweep;
 mod provision_train;

@@ -520,12 +520,12 @@ fn what_cannot_be_advised_on_says_so() {
 }
 
 /// A test directory whose Slurm programs are the fakes in tests/data/provision/slurm.
-struct FakeSlurm {
-    place: Place,
+pub(crate) struct FakeSlurm {
+    pub(crate) place: Place,
 }
 
 impl FakeSlurm {
-    fn new() -> FakeSlurm {
+    pub(crate) fn new() -> FakeSlurm {
         let place = Place::new();
         for dir in ["slurm", "slurm/jobs", "slurm/plan"] {
             fs_err::create_dir(place.path(dir)).expect("made");
@@ -534,7 +534,7 @@ impl FakeSlurm {
         FakeSlurm { place }
     }
 
-    fn command(&self, args: &str) -> Command {
+    pub(crate) fn command(&self, args: &str) -> Command {
         let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/slurm");
         let mut command = self.place.command(args);
         command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
@@ -543,7 +543,7 @@ impl FakeSlurm {
         command
     }
 
-    fn run(&self, args: &str) -> Outcome {
+    pub(crate) fn run(&self, args: &str) -> Outcome {
         Outcome::of(self.command(args).output().expect("it starts"))
     }
 
@@ -551,7 +551,7 @@ impl FakeSlurm {
         self.run(&format!("provision chain job.sh --links {links} --every 1"))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.place.path("slurm").join(name)
     }
 
@@ -561,7 +561,7 @@ impl FakeSlurm {
     }
 
     /// Writes the file `name` of the fake cluster.
-    fn set(&self, name: &str, text: &str) {
+    pub(crate) fn set(&self, name: &str, text: &str) {
         fs_err::write(self.path(name), text).expect("written");
     }
 
@@ -635,7 +635,7 @@ impl FakeSlurm {
     }
 
     /// Sets how the job of link `number` ends, and after how many seconds.
-    fn plan(&self, number: u32, outcome: &str, seconds: u64) {
+    pub(crate) fn plan(&self, number: u32, outcome: &str, seconds: u64) {
         let path = self.path("plan").join(number.to_string());
         // The fake programs may be reading the plan.
         let new = self.path("new-plan");

@@ -1,11 +1,11 @@
-//! The arguments of `poolcast provision chain`.
+//! The arguments of `poolcast provision chain` and `link`.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 
-use super::cluster_args::ClusterArgs;
-use crate::advise::moment_ms;
+use super::chain_options::ChainOptions;
 use poolcast_slurm::chain::ChainTiming;
 
 /// Arguments of `provision chain`.
@@ -22,31 +22,12 @@ pub struct ProvisionChainArgs {
     /// When to submit the next job [default: `forecast` where there can be one, else `dependency`]
     #[arg(long, value_name = "TIME", value_enum)]
     pub when: Option<ChainTiming>,
-    /// Command for `sh` that is run after each job; if it exits with 0, the work is done: the chain
-    /// ends, and cancels the next job
-    #[arg(long, value_name = "COMMAND")]
-    pub done: Option<String>,
-    /// Time after which no job is to start, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since
-    /// 1970: a job that would start later is not submitted, and the chain ends
-    #[arg(long, value_name = "TIME", value_parser = moment_ms)]
-    pub deadline: Option<i64>,
-    /// Directory with the state of the chain [default: the name of the script with `.chain`]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// Trace that `provision trace` wrote, the source of the run times of jobs [default: the
-    /// accounting of the last 30 days from `sacct`]
-    #[arg(long, value_name = "TRACE")]
-    pub trace: Option<PathBuf>,
+    /// The end of the chain, its state and its forecasts.
+    #[command(flatten)]
+    pub options: ChainOptions,
     /// Interval between submit decisions, in seconds
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub every: u32,
-    /// Cost of an hour of interruption, in hours of overlap [default: the first of
-    /// `provision.cost_ratio`]
-    #[arg(long, value_name = "C")]
-    pub cost_ratio: Option<f64>,
-    /// Facts about the cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// Submit nothing: print the state of the chain, the next command, and whether Slurm would
     /// accept it
     #[arg(long)]
@@ -54,4 +35,31 @@ pub struct ProvisionChainArgs {
     /// Print the links and their results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `provision link`.
+#[derive(Debug, Args)]
+pub struct ProvisionLinkArgs {
+    /// Maximum number of jobs in the chain
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub links: u32,
+    /// When to submit the next job: `dependency` for at once, with a dependency on the end of this one [default: as a
+    /// forecast of its wait says, where there can be one]
+    #[arg(long, value_name = "TIME", value_parser = PossibleValuesParser::new(["dependency"]).map(|_| ChainTiming::Dependency))]
+    pub when: Option<ChainTiming>,
+    /// The end of the chain, its state and its forecasts.
+    #[command(flatten)]
+    pub options: ChainOptions,
+    /// Interval between submit decisions, in seconds
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub every: u32,
+    /// Say that the script ends with this exit code. A script with a trap on EXIT of its own calls this there
+    #[arg(long, value_name = "CODE")]
+    pub ended: Option<i32>,
+    /// Submit the next job, and then end
+    #[arg(long, hide = true, conflicts_with = "ended")]
+    pub watch: bool,
+    /// Script of the job and its arguments [default: as Slurm and the shell of the script show]
+    #[arg(hide = true, last = true, requires = "watch")]
+    pub command: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 mod advise;
 mod chain;
+mod chain_options;
 mod check;
 mod cluster_args;
 mod replay;
@@ -15,7 +16,8 @@ mod window_args;
 use clap::{Args, Subcommand};
 
 pub use advise::ProvisionAdviseArgs;
-pub use chain::ProvisionChainArgs;
+pub use chain::{ProvisionChainArgs, ProvisionLinkArgs};
+pub use chain_options::ChainOptions;
 pub use check::ProvisionCheckArgs;
 pub use cluster_args::{ClusterArgs, QueueArgs};
 pub use replay::ProvisionReplayArgs;
@@ -107,4 +109,11 @@ pub enum ProvisionStep {
     /// Example: poolcast provision chain train.sbatch --links 10 --trace trace
     #[command(verbatim_doc_comment)]
     Chain(ProvisionChainArgs),
+    /// Make a batch script a chain of jobs, by one line at its top
+    ///
+    /// The line is `eval "$(poolcast provision link --links 20)"`. Prints commands for the shell of the script: they export POOLCAST_LINK and POOLCAST_PREDECESSOR, as `chain` does, or end the script if the work is done. Starts a process in the background of the job, which submits the same script again before the job ends, looks at the queue every five minutes, and ends with the job. The work is done once `--done` exits with 0; without it, once the script exits with 0 before Slurm asks it to end. The first `sbatch` is all that a user types. Where there is no job or no chain for it, prints an error and no commands, and the script runs as it is.
+    ///
+    /// Example: poolcast provision link --links 20 --done 'test -e results/final.pt'
+    #[command(verbatim_doc_comment)]
+    Link(ProvisionLinkArgs),
 }

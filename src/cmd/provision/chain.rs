@@ -18,7 +18,7 @@ use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, ren
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_base::program::command_without_keys;
-use poolcast_cli::ProvisionChainArgs;
+use poolcast_cli::{ChainOptions, ProvisionChainArgs};
 use poolcast_slurm::chain::{
     ChainCaller, ChainEnd, ChainLink, ChainNote, ChainPlan, ChainState, ChainTiming, LINK_VARIABLE,
     run_chain,
@@ -39,7 +39,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the chain, and prints the results of its links.
 pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
-    let config = cluster_config(&args.cluster, args.cost_ratio)?;
     check_script(&args.script)?;
     let dir = state_directory(args)?;
     let plan = ChainPlan {
@@ -47,48 +46,77 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
         links: args.links,
         every: Duration::from_secs(args.every.into()),
         when: args.when,
-        deadline_s: args.deadline.map(|moment_ms| moment_ms.div_euclid(1000)),
+        deadline_s: deadline_s(&args.options),
+        own: None,
     };
     if args.dry_run {
         return dry_run(args, &plan, &dir);
     }
 
-    let stop = stop_signal()?;
-    fs_err::create_dir_all(&dir)?;
     let lock = lock(&dir)?;
     let mut state = ChainState::open(&dir)?;
+    let past = find_past(&args.options)?;
+    past.note_missing();
+    let end = with_caller(&args.options, &plan, &past, &lock, None, |caller| {
+        run_chain(&mut state, &plan, caller)
+    });
+    print(args, &state, &past)?;
+    Ok(end_code(end?))
+}
+
+/// Returns the time after which no link is to start, in epoch seconds.
+pub(super) fn deadline_s(options: &ChainOptions) -> Option<i64> {
+    let deadline_ms = options.deadline;
+    deadline_ms.map(|moment_ms| moment_ms.div_euclid(1000))
+}
+
+/// Finds the past runs of the cluster, from which forecasts draw.
+pub(super) fn find_past(options: &ChainOptions) -> Result<LivePast> {
+    let trace = options.trace.as_deref();
+    LivePast::find(trace, true, &user_salt()?, &StartJournal::default())
+}
+
+/// Runs `act` with the callbacks of `plan`, for the directory that `lock` has locked. After `patience` they stop the chain.
+pub(super) fn with_caller<T>(
+    options: &ChainOptions,
+    plan: &ChainPlan,
+    past: &LivePast,
+    lock: &fs_err::File,
+    patience: Option<Duration>,
+    act: impl FnOnce(&ChainCaller<'_>) -> Result<T>,
+) -> Result<T> {
+    let stop = stop_signal()?;
+    let begin = Instant::now();
+    let config = cluster_config(&options.cluster, options.cost_ratio)?;
     let salt = user_salt()?;
-    let past = LivePast::find(args.trace.as_deref(), true, &salt, &StartJournal::default())?;
-    for missing in &past.missing {
-        output::note(&format!("missing: {missing}"));
-    }
-    let settings = advice_settings(&config, &past.zone, args.every.into())?;
+    let settings = advice_settings(&config, &past.zone, plan.every.as_secs() as i64)?;
     let last_s = Cell::new(0);
-    let done = args.done.as_deref().unwrap_or_default();
+    let done = options.done.as_deref().unwrap_or_default();
     let ask = |link: &ChainLink| is_work_done(done, link);
     let caller = ChainCaller {
         advise: &|cluster: &ClusterListing<'_>, job: &ListedJob| {
-            let view = cluster_view(last_s.get(), cluster, &past, &salt, &config.provision);
+            let view = cluster_view(last_s.get(), cluster, past, &salt, &config.provision);
             advise_submission(&view, job, &settings, None)
         },
-        is_work_done: args.done.is_some().then_some(&ask),
+        is_work_done: options.done.is_some().then_some(&ask),
         tell: &|note| output::note(&text::chain::note(&note)),
-        pause: &|span| pause(span, &stop),
+        pause: &|span| {
+            let is_over = patience.is_some_and(|patience| begin.elapsed() + span > patience);
+            is_over || pause(span, &stop)
+        },
         lock: &|| lock.file().try_clone().ok(),
         now_s: &|listing| {
             last_s.set(now_s(listing, last_s.get() == 0));
             last_s.get()
         },
     };
-    let end = run_chain(&mut state, &plan, &caller);
-    print(args, &state, &past)?;
-    Ok(end_code(end?))
+    act(&caller)
 }
 
 /// Reports how the chain ended, and returns the exit code.
-fn end_code(end: ChainEnd) -> u8 {
+pub(super) fn end_code(end: ChainEnd) -> u8 {
     match end {
-        ChainEnd::Done => EXIT_DONE,
+        ChainEnd::Done | ChainEnd::Submitted => EXIT_DONE,
         ChainEnd::WorkDone(number) => {
             output::note(&format!("the work was done after link {number}"));
             EXIT_DONE
@@ -143,7 +171,7 @@ fn refuse(message: String, hint: &str) -> u8 {
 }
 
 /// Rejects a script that cannot be a link, because it asks for an array of jobs.
-fn check_script(script: &Path) -> Result<()> {
+pub(super) fn check_script(script: &Path) -> Result<()> {
     let text = files::read_artefact(script, MAX_SCRIPT_BYTES)?;
     for line in String::from_utf8_lossy(&text).lines() {
         let Some(options) = line.strip_prefix("#SBATCH") else {
@@ -168,11 +196,15 @@ fn check_script(script: &Path) -> Result<()> {
 }
 
 fn state_directory(args: &ProvisionChainArgs) -> Result<PathBuf> {
-    if let Some(dir) = &args.state {
-        return Ok(dir.clone());
+    match &args.options.state {
+        Some(dir) => Ok(dir.clone()),
+        None => default_directory(&args.script),
     }
-    let name = args
-        .script
+}
+
+/// Returns the directory with the state of a chain of `script`, relative to the directory from which it is submitted.
+pub(super) fn default_directory(script: &Path) -> Result<PathBuf> {
+    let name = script
         .file_name()
         .context("the path of the script has no file name")?;
     let mut name = name.to_owned();
@@ -201,8 +233,9 @@ fn command(args: &ProvisionChainArgs) -> Result<Vec<String>> {
     Ok(command)
 }
 
-/// Locks `dir` against other calls, and against processes that killed calls have left running.
-fn lock(dir: &Path) -> Result<fs_err::File> {
+/// Makes `dir`, and locks it against other calls, and against processes that killed calls have left running.
+pub(super) fn lock(dir: &Path) -> Result<fs_err::File> {
+    fs_err::create_dir_all(dir)?;
     let begin = Instant::now();
     loop {
         match files::lock_directory(dir) {

@@ -70,10 +70,18 @@ impl LivePast {
 
     fn without(why: String) -> LivePast {
         LivePast {
+            missing: vec![why],
+            ..LivePast::unneeded()
+        }
+    }
+
+    /// No past runs, for a caller without forecasts.
+    pub(super) fn unneeded() -> LivePast {
+        LivePast {
             past: PastRuns::default(),
             jobs: Vec::new(),
             zone: TraceZone::utc(),
-            missing: vec![why],
+            missing: Vec::new(),
         }
     }
 

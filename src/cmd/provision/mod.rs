@@ -3,6 +3,7 @@
 mod advise;
 mod chain;
 mod check;
+mod link;
 mod live_sources;
 mod replay;
 mod samples;
@@ -32,5 +33,6 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
         ProvisionStep::Start(args) => start::run(args),
         ProvisionStep::Score(args) => score::run(args),
         ProvisionStep::Chain(args) => chain::run(args),
+        ProvisionStep::Link(args) => link::run(args),
     }
 }

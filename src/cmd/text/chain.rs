@@ -38,6 +38,10 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
             "no forecast: {}; each link is submitted with a dependency on the end of the one before",
             no_advice_words(reason)
         ),
+        ChainNote::EarlyStart(link) => format!(
+            "{}; each link is submitted with a dependency on the end of the one before",
+            early_start(link)
+        ),
         ChainNote::Needless(link) => format!(
             "{} is cancelled, because the work was done before it",
             named(link)
@@ -108,7 +112,7 @@ fn event_line(link: &ChainLink, event: &LinkEvent, gap_s: Option<i64>) -> String
 
 fn gap_words(gap_s: i64) -> String {
     let span = output::time_span(gap_s.abs() * 1000);
-    if gap_s > 0 {
+    if gap_s >= 0 {
         format!("{span} without a job")
     } else {
         format!("{span} with two jobs")

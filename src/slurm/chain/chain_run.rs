@@ -9,6 +9,7 @@
 //! with Slurm's own plan, or with a dependency on that end. It stops if the cluster has shown a forecast wrong.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -62,6 +63,20 @@ pub struct ChainPlan {
     pub when: Option<ChainTiming>,
     /// Time after which no link is to start, in epoch seconds.
     pub deadline_s: Option<i64>,
+    /// The job in which the caller runs, if that is a link of the chain. The call ends once the successor of that link is
+    /// submitted.
+    pub own: Option<OwnJob>,
+}
+
+/// The job in which the caller runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnJob {
+    /// The job id.
+    pub id: u64,
+    /// The directory from which the job was submitted.
+    pub submit_dir: PathBuf,
+    /// True if the script of the job is about to end, so that its successor is to be submitted now.
+    pub is_ending: bool,
 }
 
 /// Progress messages of a running chain.
@@ -87,6 +102,8 @@ pub enum ChainNote<'a> {
     NoAdvice(&'a ChainLink, &'a NoAdviceReason),
     /// There are no forecasts, for this reason. From now on links depend on the end of the link before.
     WithoutForecast(&'a NoAdviceReason),
+    /// A link started far earlier than forecast. From now on links depend on the end of the link before.
+    EarlyStart(&'a ChainLink),
     /// A link was cancelled, because the work was done before it.
     Needless(&'a ChainLink),
     /// A link that is no longer needed could not be cancelled, for this reason.
@@ -116,6 +133,8 @@ pub enum ChainEnd {
     NoAdvice(NoAdviceReason),
     /// This link started far earlier than forecast.
     EarlyStart(ChainLink),
+    /// The successor of the caller's own job is submitted.
+    Submitted,
 }
 
 /// Advises on the successor of a job, given Slurm's listings.
@@ -142,10 +161,10 @@ pub struct ChainCaller<'a> {
 }
 
 /// The state of the loop.
-struct ChainRun<'a> {
-    state: &'a mut ChainState,
-    plan: &'a ChainPlan,
-    caller: &'a ChainCaller<'a>,
+pub(super) struct ChainRun<'a> {
+    pub(super) state: &'a mut ChainState,
+    pub(super) plan: &'a ChainPlan,
+    pub(super) caller: &'a ChainCaller<'a>,
     timing: ChainTiming,
     /// The settings of the cluster, once this call has checked that it can be forecast.
     settings: Option<SlurmSettings>,
@@ -165,7 +184,7 @@ struct ChainRun<'a> {
 }
 
 /// The result of a round.
-enum Round {
+pub(super) enum Round {
     /// Continue after the usual pause.
     Wait,
     /// Continue after a short pause.
@@ -185,21 +204,7 @@ pub fn run_chain(
     plan: &ChainPlan,
     caller: &ChainCaller<'_>,
 ) -> Result<ChainEnd> {
-    let mut run = ChainRun {
-        state,
-        plan,
-        caller,
-        timing: plan.when.unwrap_or(ChainTiming::Forecast),
-        settings: None,
-        is_away: false,
-        has_fault: false,
-        unusable_rounds: 0,
-        absences: 0,
-        refusals: 0,
-        unadvised: 0,
-        refused_behind: 0,
-        told_absent: 0,
-    };
+    let mut run = ChainRun::new(state, plan, caller);
     loop {
         run.has_fault = false;
         let round = run.round()?;
@@ -217,10 +222,42 @@ pub fn run_chain(
     }
 }
 
-impl ChainRun<'_> {
+impl<'a> ChainRun<'a> {
+    pub(super) fn new(
+        state: &'a mut ChainState,
+        plan: &'a ChainPlan,
+        caller: &'a ChainCaller<'a>,
+    ) -> ChainRun<'a> {
+        // Nobody reads the error of a wrong forecast before the next link.
+        let is_misled = plan.own.is_some() && state.told_early_start > 0;
+        let timing = match is_misled {
+            true => ChainTiming::Dependency,
+            false => plan.when.unwrap_or(ChainTiming::Forecast),
+        };
+        ChainRun {
+            state,
+            plan,
+            caller,
+            timing,
+            settings: None,
+            is_away: false,
+            has_fault: false,
+            unusable_rounds: 0,
+            absences: 0,
+            refusals: 0,
+            unadvised: 0,
+            refused_behind: 0,
+            told_absent: 0,
+        }
+    }
+
     fn round(&mut self) -> Result<Round> {
         if self.state.is_done(self.plan.links) {
             return Ok(Round::End(ChainEnd::Done));
+        }
+        // From here on the successor may write the state.
+        if self.has_released_successor() {
+            return Ok(Round::End(ChainEnd::Submitted));
         }
         let Some(listing) = self.query(query_queue)? else {
             return Ok(Round::Wait);
@@ -266,6 +303,24 @@ impl ChainRun<'_> {
             return Ok(Round::End(ChainEnd::Deadline));
         }
         self.decide(&last, &listing, now_s)
+    }
+
+    /// Returns true if the caller runs in a link whose successor is released.
+    fn has_released_successor(&self) -> bool {
+        let (Some(own), Some(last)) = (&self.plan.own, self.state.links.last()) else {
+            return false;
+        };
+        last.is_released && last.job != Some(own.id)
+    }
+
+    /// Returns true if the caller runs in `job`, and there is no later moment to submit its successor: a round may be
+    /// late by an interval.
+    pub(super) fn is_last_moment(&self, job: &ListedJob, now_s: i64) -> bool {
+        let Some(own) = &self.plan.own else {
+            return false;
+        };
+        let margin_s = 2 * self.plan.every.as_secs() as i64;
+        own.is_ending || job.end_s.is_some_and(|end_s| end_s - now_s <= margin_s)
     }
 
     /// Returns true if `start_s` is after the deadline.
@@ -326,20 +381,36 @@ impl ChainRun<'_> {
     /// them may have started: Slurm starts a link that depends on the end of another one before anybody can ask.
     fn check_work(&mut self, listing: &QueueListing) -> Result<Option<Round>> {
         if self.state.done_after.is_none() {
-            let ended = self.state.last_unasked();
-            let Some((is_work_done, ended)) = self.caller.is_work_done.zip(ended) else {
+            let Some(ended) = self.state.last_unasked().cloned() else {
                 return Ok(None);
             };
-            let is_done = is_work_done(ended)?;
-            let number = ended.number;
-            self.state.asked_after = number;
-            self.state.done_after = is_done.then_some(number);
-            self.state.save()?;
+            let Some(is_done) = self.is_work_done(&ended)? else {
+                return Ok(None);
+            };
+            self.state.note_work(ended.number, is_done)?;
         }
         let Some(number) = self.state.done_after else {
             return Ok(None);
         };
-        let mut round = Round::End(ChainEnd::WorkDone(number));
+        Ok(Some(match self.cancel_after(number, listing)? {
+            true => Round::End(ChainEnd::WorkDone(number)),
+            false => Round::Wait,
+        }))
+    }
+
+    /// Returns true if the work is done after `link`; `None` if nobody knows. The links of a chain inside its jobs say so
+    /// themselves, unless somebody else does: one that ends with exit code 0, and was not asked to end, has nothing left to do.
+    pub(super) fn is_work_done(&self, link: &ChainLink) -> Result<Option<bool>> {
+        match (self.caller.is_work_done, &self.plan.own) {
+            (Some(is_work_done), _) => is_work_done(link).map(Some),
+            (None, Some(_)) => Ok(Some(self.state.has_succeeded(link))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Cancels the links after `number` that are alive. Returns false if one of them could not be cancelled.
+    pub(super) fn cancel_after(&self, number: u32, listing: &QueueListing) -> Result<bool> {
+        let mut are_cancelled = true;
         for link in &self.state.links[number as usize..] {
             let job = link.job.and_then(|id| self.state.own_job(listing, id));
             let is_alive =
@@ -352,11 +423,11 @@ impl ChainRun<'_> {
                 Err(missing @ SlurmFault::Missing { .. }) => return Err(missing.into()),
                 Err(fault) => {
                     (self.caller.tell)(ChainNote::NotCancelled(link, &fault.to_string()));
-                    round = Round::Wait;
+                    are_cancelled = false;
                 }
             }
         }
-        Ok(Some(round))
+        Ok(are_cancelled)
     }
 
     /// Reports a link that failed without being asked to end.
@@ -366,6 +437,10 @@ impl ChainRun<'_> {
         };
         self.state.told_failure = failed.number;
         self.state.save()?;
+        // A chain inside its jobs has nobody to ask, and takes one failure for an accident.
+        if self.plan.own.is_some() && !self.state.has_failed(failed.number - 1) {
+            return Ok(());
+        }
         let next = self.state.links.get(failed.number as usize);
         Err(link_failure(&failed, next).into())
     }
@@ -380,6 +455,11 @@ impl ChainRun<'_> {
             self.state.told_failure = self.state.told_failure.max(early.number);
         }
         self.state.save()?;
+        if self.plan.own.is_some() {
+            self.timing = ChainTiming::Dependency;
+            (self.caller.tell)(ChainNote::EarlyStart(&early));
+            return Ok(None);
+        }
         Ok(Some(ChainEnd::EarlyStart(early)))
     }
 
@@ -387,7 +467,10 @@ impl ChainRun<'_> {
     ///
     /// # Errors
     /// Fails if the program is missing, or its answers stay unusable.
-    fn query<T>(&mut self, question: impl Fn() -> Result<T, SlurmFault>) -> Result<Option<T>> {
+    pub(super) fn query<T>(
+        &mut self,
+        question: impl Fn() -> Result<T, SlurmFault>,
+    ) -> Result<Option<T>> {
         let fault = match question() {
             Ok(answer) => return Ok(Some(answer)),
             Err(fault @ SlurmFault::Missing { .. }) => return Err(fault.into()),
@@ -428,7 +511,7 @@ impl ChainRun<'_> {
     }
 
     /// Updates all links from the listing, and reports their events.
-    fn observe_links(&mut self, listing: &QueueListing, now_s: i64) -> Result<()> {
+    pub(super) fn observe_links(&mut self, listing: &QueueListing, now_s: i64) -> Result<()> {
         let before = self.state.clone();
         let mut events = Vec::new();
         for place in 0..self.state.links.len() {
@@ -493,7 +576,11 @@ impl ChainRun<'_> {
     /// Decides whether to submit the successor of `last` now.
     fn decide(&mut self, last: &ChainLink, queue: &QueueListing, now_s: i64) -> Result<Round> {
         if last.end_s.is_some() {
-            return self.submit(None, now_s);
+            return match self.plan.own {
+                // The caller has outlived its job, and Slurm is about to end it.
+                Some(_) => Ok(Round::End(ChainEnd::Stopped)),
+                None => self.submit(None, now_s),
+            };
         }
         if self.timing == ChainTiming::Ended {
             return Ok(Round::Wait);
@@ -507,12 +594,15 @@ impl ChainRun<'_> {
             QueueState::Completing | QueueState::Ended => return Ok(Round::Soon),
             QueueState::Running => {}
         }
-        if self.refused_behind == last.number {
+        // The caller does not live to see the end of its own job, and tries again.
+        if self.refused_behind == last.number && self.plan.own.is_none() {
             return Ok(Round::Wait);
         }
-        if self.timing == ChainTiming::Dependency {
+        if self.timing == ChainTiming::Dependency || self.is_last_moment(job, now_s) {
             // If the link ends before its limit, the next one may still start in time.
-            return match self.is_late(job.end_s.unwrap_or(now_s)) {
+            let is_ending = self.plan.own.as_ref().is_some_and(|own| own.is_ending);
+            let end_s = job.end_s.filter(|_| !is_ending).unwrap_or(now_s);
+            return match self.is_late(end_s) {
                 true => Ok(Round::Wait),
                 false => self.submit(None, now_s),
             };
@@ -581,8 +671,12 @@ impl ChainRun<'_> {
     /// Waits for the end of the running link `number`, because Slurm rejects the next one until
     /// then: its users may have a limit on the number of their jobs.
     fn wait_behind(&mut self, number: u32, said: &str) -> Round {
-        self.refused_behind = number;
-        (self.caller.tell)(ChainNote::RefusedBehind(number + 1, said));
+        let is_repeated = std::mem::replace(&mut self.refused_behind, number) == number;
+        match self.plan.own {
+            Some(_) if is_repeated => {}
+            Some(_) => (self.caller.tell)(ChainNote::Refused(number + 1, said)),
+            None => (self.caller.tell)(ChainNote::RefusedBehind(number + 1, said)),
+        }
         Round::Wait
     }
 
@@ -592,7 +686,7 @@ impl ChainRun<'_> {
         let before = self.state.links.last();
         let predecessor = before.and_then(|link| link.job);
         let is_alive = before.is_some_and(|link| link.end_s.is_none());
-        let dependency = predecessor.filter(|_| is_alive && self.timing == ChainTiming::Dependency);
+        let dependency = predecessor.filter(|_| is_alive && advice.is_none());
         let expected = advice.and_then(|advice| advice.expected);
         let mut link = ChainLink::intended(number, now_s);
         link.expected_wait_s = expected.map(|expected| expected.wait_p10_s);
@@ -612,7 +706,9 @@ impl ChainRun<'_> {
             ),
             (LINK_VARIABLE, number.to_string()),
         ];
-        match submit_job(&arguments, &environment, (self.caller.lock)()) {
+        let own = self.plan.own.as_ref();
+        let dir = own.map(|own| own.submit_dir.as_path());
+        match submit_job(&arguments, &environment, dir, (self.caller.lock)()) {
             Ok(SubmissionAttempt::Submitted(id)) => {
                 self.record_job(id)?;
                 let round = self.release()?;
@@ -700,7 +796,10 @@ impl ChainRun<'_> {
 }
 
 /// Returns the error that `link` failed. `next` is its successor, if that was submitted.
-fn link_failure(link: &ChainLink, next: Option<&ChainLink>) -> poolcast_base::error::HintedError {
+pub(super) fn link_failure(
+    link: &ChainLink,
+    next: Option<&ChainLink>,
+) -> poolcast_base::error::HintedError {
     let how = link
         .outcome
         .map_or("has ended", |outcome| outcome.describe());

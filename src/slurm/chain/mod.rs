@@ -3,9 +3,11 @@
 
 mod chain_run;
 mod chain_state;
+mod own_link;
 
 pub use chain_run::{
     AdviseLink, ChainCaller, ChainEnd, ChainNote, ChainPlan, ChainTiming, IsWorkDone,
-    LINK_VARIABLE, PREDECESSOR_VARIABLE, run_chain,
+    LINK_VARIABLE, OwnJob, PREDECESSOR_VARIABLE, run_chain,
 };
 pub use chain_state::{ChainLink, ChainState, LinkEvent};
+pub use own_link::{OwnLink, enter_chain, leave_chain};

@@ -40,8 +40,8 @@ pub use pending_reason::{IdleReason, PendingRole};
 pub use queue_listing::QueueListing;
 pub use slurm_programs::{
     PlannedStart, RecordedEnd, RecordedState, SlurmFault, SubmissionAttempt, cancel_job, plan_like,
-    plan_script, query_accounting, query_job_record, query_nodes, query_queue, query_settings,
-    query_version, release_job, submit_job, test_script,
+    plan_script, query_accounting, query_job_command, query_job_record, query_nodes, query_queue,
+    query_settings, query_version, release_job, submit_job, test_script,
 };
 pub use slurm_settings::SlurmSettings;
 pub use slurm_state::{JobOutcome, QueueState};

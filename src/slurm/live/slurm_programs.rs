@@ -1,6 +1,7 @@
 //! Runs Slurm's commands and parses their answers. No other module of this crate runs them.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -292,7 +293,7 @@ pub fn plan_like(job: &ListedJob, shares_nodes: bool) -> Result<PlannedStart, Sl
 /// Asks Slurm when it would start a script that is submitted now with its arguments, by
 /// `sbatch --test-only`, which submits nothing.
 pub fn plan_script(command_line: &[String]) -> Result<PlannedStart, SlurmFault> {
-    let mut command = slurm_command("sbatch");
+    let mut command = without_own_job(slurm_command("sbatch"));
     command.arg("--test-only").args(command_line);
     plan(command)
 }
@@ -316,7 +317,7 @@ fn plan(mut command: Command) -> Result<PlannedStart, SlurmFault> {
 
 /// Runs `sbatch --test-only` for a script and its arguments. Returns the end of Slurm's message.
 pub fn test_script(command_line: &[String]) -> Result<String, SlurmFault> {
-    let mut command = command_without_keys("sbatch");
+    let mut command = without_own_job(command_without_keys("sbatch"));
     command.arg("--test-only").args(command_line);
     let answer = run(&mut command)?;
     if !answer.status.success() {
@@ -349,18 +350,22 @@ pub enum SubmissionAttempt {
     Unclear(String),
 }
 
-/// Submits a job by `sbatch` with `arguments` and the environment variables `environment`. The file
-/// `kept_open` stays open until `sbatch` ends, even if this process ends earlier.
+/// Submits a job by `sbatch` with `arguments` and the environment variables `environment`, from the directory `dir` or
+/// else the current one. The file `kept_open` stays open until `sbatch` ends, even if this process ends earlier.
 ///
 /// # Errors
 /// Fails only if `sbatch` cannot be started.
 pub fn submit_job(
     arguments: &[String],
     environment: &[(&str, String)],
+    dir: Option<&Path>,
     kept_open: Option<std::fs::File>,
 ) -> Result<SubmissionAttempt, SlurmFault> {
-    let mut command = command_without_keys("sbatch");
+    let mut command = without_own_job(command_without_keys("sbatch"));
     command.args(["--parsable"]).args(arguments);
+    if let Some(dir) = dir {
+        command.current_dir(dir);
+    }
     for (name, value) in environment {
         command.env(name, value);
     }
@@ -398,6 +403,37 @@ pub fn release_job(id: u64) -> Result<(), SlurmFault> {
 /// Cancels the job `id`.
 pub fn cancel_job(id: u64) -> Result<(), SlurmFault> {
     answer(slurm_command("scancel").arg(id.to_string())).map(|_| ())
+}
+
+/// Asks `scontrol` for the script of the job `id`, with its arguments. `None` if the job has no script that has a name.
+pub fn query_job_command(id: u64) -> Result<Option<String>, SlurmFault> {
+    let mut command = slurm_command("scontrol");
+    let printed = answer(command.args(["show", "job"]).arg(id.to_string()))?;
+    let printed = String::from_utf8_lossy(&printed);
+    let command = printed
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("Command="));
+    Ok(command
+        .filter(|command| *command != "(null)")
+        .map(str::to_owned))
+}
+
+/// Removes the variables of the job in which this program runs from the environment of `command`, an `sbatch`. It would
+/// hand them to the new job: there an `srun` takes `SLURM_MEM_PER_NODE` or `SLURM_NTASKS` for its own options, and
+/// `sbatch` itself takes `SLURM_HINT`.
+fn without_own_job(mut command: Command) -> Command {
+    if std::env::var_os("SLURM_JOB_ID").is_none() {
+        return command;
+    }
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_of_job = text.starts_with("SLURM_") || text.starts_with("SLURMD_");
+        // These say how to reach the controller.
+        if is_of_job && !["SLURM_CONF", "SLURM_JWT", "SLURM_TIME_FORMAT"].contains(&&*text) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Creates a call of `program` without the user's settings for its output.
