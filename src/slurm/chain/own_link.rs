@@ -65,8 +65,10 @@ pub fn enter_chain(
     })
 }
 
-/// Ends the link of the caller's job, whose script exits with `code`. If the work is done, or the link before has failed as
-/// well, the chain ends, and cancels the links after this one. Else the next link is submitted, if it is not yet.
+/// Ends the link of the caller's job, whose script exits with `code`. If `caller` says that the work is done, or the link
+/// before has failed as well, the chain ends, and cancels the links after this one. Else the next link is submitted, if it
+/// is not yet. The exit code 0 alone ends no chain here, because some shells report it for a signal that ends them: the
+/// next link reads how Slurm says that this one has ended.
 ///
 /// # Errors
 /// Fails if this link and the one before have failed, and if [`run_chain`] does.
@@ -94,11 +96,13 @@ pub fn leave_chain(
         0 => JobOutcome::Completed,
         _ => JobOutcome::Failed,
     });
-    let is_done = run.is_work_done(&link)?.unwrap_or(false);
-    run.state.note_work(number, is_done)?;
-    if is_done {
-        run.cancel_after(number, &listing)?;
-        return Ok(ChainEnd::WorkDone(number));
+    if let Some(is_work_done) = caller.is_work_done {
+        let is_done = is_work_done(&link)?;
+        run.state.note_work(number, is_done)?;
+        if is_done {
+            run.cancel_after(number, &listing)?;
+            return Ok(ChainEnd::WorkDone(number));
+        }
     }
     let has_failed = code != 0 && !run.state.was_asked_to_end(&link);
     if has_failed && run.state.has_failed(number - 1) {
