@@ -179,6 +179,10 @@ fn start_watching(plan: &ChainPlan, log: &Path) -> Result<Process> {
     let messages = messages.into_file();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(std::env::args_os().skip(1)).arg("--watch");
+    // The cores of the job are for its work.
+    if !std::env::args().any(|word| word.starts_with("--threads")) {
+        command.args(["--threads", "1"]);
+    }
     // The shell, which knows the script, is not an ancestor of that process.
     command.arg("--").args(&plan.command);
     command.stdin(Stdio::null());
