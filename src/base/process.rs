@@ -171,14 +171,13 @@ mod tests {
             .arg("100")
             .spawn()
             .expect("it starts");
-        let (_, start) = status(child.id()).expect("it runs");
-        let process = Process {
-            pid: child.id(),
-            start,
-            ..current.clone()
-        };
+        let process = Process::with_id(child.id());
+        ask_to_end(&Process {
+            start: "0".to_owned(),
+            ..process.clone()
+        });
         assert_eq!(process.status_seen_from(&current), ProcessStatus::Running);
-        child.kill().expect("killed");
+        ask_to_end(&process);
         while process.status_seen_from(&current) == ProcessStatus::Running {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
