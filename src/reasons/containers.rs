@@ -22,7 +22,7 @@ const CONTAINERS: &[&str] = &[
     "apptainer test", "container test", "docker:", "launch container", "start container", "image architecture",
     "invalid reference format", "docker daemon", "executable file not found in", "manifest unknown",
     "pull access denied", "pull rate limit", "unable to find image", "conveyor failed", "register layer",
-    "starting container process",
+    "starting container process", "image targets",
 ];
 
 /// Words of the pull of an image from a registry.

@@ -6,7 +6,7 @@ use super::facts::{
     Amount, Direction, Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing,
 };
 use super::outcomes::signal_meaning;
-use super::rules::{Action, POLICIES, Party, Rule, attributes_for, rule_with};
+use super::rules::{Action, Party, Rule, attributes_for, rule_with};
 
 /// The meaning of a reason, and the advice on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -199,7 +199,7 @@ fn purpose_words(facts: &ReasonFacts) -> Option<String> {
 
 /// States that a script or a part of HTCondor failed, which says more itself.
 fn failure_words(facts: &ReasonFacts) -> Option<String> {
-    let is_policy = POLICIES.contains(&facts.kind.speaker);
+    let is_policy = facts.kind.speaker.is_policy();
     let what = match facts.kind.thing {
         Thing::Hook => "a script of the site failed",
         Thing::Script => "a script of the job failed",

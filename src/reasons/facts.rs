@@ -46,6 +46,13 @@ stored_enum! {
     }
 }
 
+impl Speaker {
+    /// Returns true for a policy of the job or of a site.
+    pub(super) fn is_policy(self) -> bool {
+        matches!(self, Speaker::JobPolicy | Speaker::SitePolicy)
+    }
+}
+
 /// The direction of a transfer, as the job sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -72,7 +72,7 @@ const WORDS: &[(Outcome, &[&str])] = &[
     ]),
     (Outcome::WrongFormat, &[
         "exec format error", "not compatible with this machine", "no matching manifest",
-        "not a valid win32 application", "bad interpreter",
+        "not a valid win32 application", "bad interpreter", "', cannot run on '",
     ]),
     (Outcome::TooLarge, &["argument list too long", "too large", "bytes exceeded"]),
     (Outcome::NoMemory, &["cannot allocate memory", "out of memory", "out-of-memory", "oom killed"]),

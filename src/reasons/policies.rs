@@ -4,7 +4,6 @@ use super::facts::{Number, Operation, Outcome, ReasonFacts, Side, Speaker, Thing
 use super::input::ReasonInput;
 use super::outcomes::{of_words, read_number, read_outcome};
 use super::quantities::{read_sizes, read_times};
-use super::rules::POLICIES;
 use super::scan::{Scan, leading_word, without_paths};
 
 /// Attributes of jobs in the expressions of policies, in lower case, by what they measure.
@@ -138,6 +137,7 @@ const OVER_WORDS: &[&str] = &[
 #[rustfmt::skip]
 const UNDER_WORDS: &[&str] = &[
     "wasting", "wasted", "less than", "below", "under-us", "underus", "too little", "low cpu", "low effic", "inefficien",
+    "used only", "only used",
 ];
 
 /// Returns what the words of a limit are about.
@@ -375,7 +375,7 @@ pub(super) fn read_promise(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 #[rustfmt::skip]
 const PEOPLE_WORDS: &[&str] = &[
     "maintenance", "downtime", "outage", "draining", "is down", "are down", "being upgraded", "held until",
-    "held manually", "manually held", "held by the admin", "held by operator", "on request of",
+    "do not release", "held manually", "manually held", "held by the admin", "held by operator", "on request of",
 ];
 
 /// Reads that a site holds jobs until people are done. If they work on one machine, another one may do.
@@ -504,7 +504,7 @@ pub(super) fn read_account(input: &ReasonInput<'_>) -> Option<ReasonFacts> {
 }
 
 fn is_policy(input: &ReasonInput<'_>) -> bool {
-    POLICIES.contains(&input.speaker())
+    input.speaker().is_policy()
 }
 
 /// Words of a program that makes no progress.

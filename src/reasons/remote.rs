@@ -51,7 +51,7 @@ const THINGS: &[(Thing, Operation, &[&str])] = &[
         "unauthorized request", "node configuration", "more processors requested", "invalid feature", "invalid constraint",
         "gridresource", "grid_resource", "service url", "this job type", "grid type", "provided rsl", "invalid rsl",
         "rsl string", "rsl parameter", "resource 'projects/", "value is invalid", "not an integer", "ssh keypair",
-        "queue resource limits", "cannot use the queue", "no suitable queue", "time limit is invalid", "memory required by task",
+        "queue resource limits", "maxwallduration", "cannot use the queue", "no suitable queue", "time limit is invalid", "memory required by task",
         "invalid value for field",
     ]),
     (Thing::Program, Operation::Execute, &[

@@ -199,8 +199,7 @@ const DISK: &[Outcome] = &[Full, ReadOnly, MountLost, Quota, TimedOut, Busy, NoM
 /// Attributes that name where output goes.
 const OUTPUT: &[&str] = &["Out", "Err", "TransferOutputRemaps", "Iwd"];
 
-/// Speakers that are policies.
-pub(super) const POLICIES: &[Speaker] = &[Speaker::JobPolicy, Speaker::SitePolicy];
+const POLICIES: &[Speaker] = &[Speaker::JobPolicy, Speaker::SitePolicy];
 
 const AP: &[Side] = &[Side::AccessPoint];
 const EP: &[Side] = &[Side::ExecutionPoint];
@@ -522,7 +521,9 @@ const RULES: &[Rule] = &[
         mend: "the service does not have what the job names, or does not take it: correct that in the submit file (such as ec2_ami_id, ec2_instance_type, ec2_keypair or gce_image)", ..ANY },
     Rule { thing: &[Thing::RemoteRequest], action: Fix, fault: User, attribute: &["BatchQueue", "BatchProject", "GridResource"],
         mend: "the other system does not take such a request: correct it (batch_queue, batch_project, grid_resource)", ..ANY },
-    Rule { thing: &[Thing::RemoteSystem], outcome: &[TimedOut, Disconnected, Busy, Unavailable], action: Later, fault: Server, mend: "release it once the other system answers again; if it never does, ask the administrators about the network between (firewall, ports)", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], outcome: &[Busy], action: Later, fault: Server,
+        mend: "the other system takes no more of such jobs for now: release it once some have ended there, or once its limit on jobs is raised", ..ANY },
+    Rule { thing: &[Thing::RemoteSystem], outcome: &[TimedOut, Disconnected, Unavailable], action: Later, fault: Server, mend: "release it once the other system answers again; if it never does, ask the administrators about the network between (firewall, ports)", ..ANY },
     Rule { thing: &[Thing::RemoteSystem], outcome: &[Denied, Expired], action: Fix, fault: User, attribute: &["x509userproxy", "ScitokensFile"],
         mend: "the other system refuses: renew the credential, or ask for the right that it lacks", ..ANY },
     Rule { thing: &[Thing::RemoteSystem], outcome: &[Absent], action: TryOne, fault: Site, attribute: &["GridJobId"],
